@@ -25,8 +25,10 @@ from carsim.decisions.replay import ReplayRule
 from carsim.design import build_design
 from carsim.machine.cases import AttendCases
 from carsim.machine.hardware import Hardware, Path
+from carsim.machine.lanes import Step
 from carsim.machine.phase import Outcome
 from carsim.machine.phases import Phases
+from carsim.workload.ops import Category
 
 
 def attend(
@@ -61,3 +63,26 @@ def ideal_hardware(
     vars(hw)["paths"] = (path, second)
     vars(hw)["fastest_rates"] = (path.rate, second.rate)
     return hw
+
+
+def operand(nbytes: list[int], cycles: list[int], tile: int, slots: int, rate: Fraction) -> Step:
+    """An operand of each of several cores."""
+    zero, none = np.zeros((1, 1), np.int64), np.zeros(1, np.int64)
+    return Step(
+        category=Category.MLP,
+        pre_cycles=zero,
+        exchange_cycles=zero,
+        cycles=np.array([cycles]),
+        balanced_cycles=np.array([cycles]),
+        path=0,
+        rate=rate,
+        stream_bytes=np.array([nbytes]),
+        tile_bytes=np.array([[tile]]),
+        slots=slots,
+        is_kv=False,
+        sides=(),
+        busy_cycles=none,
+        macs=none,
+        vector_ops=none,
+        sram_bytes=none,
+    )

@@ -1,12 +1,20 @@
 """The reference of a run: its layer-steps one after the other, each phase taken for itself."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from carsim.machine.batches import Batches
 from carsim.machine.cases import AttendCases, MlpCases
 from carsim.machine.phase import Outcome
 from carsim.machine.plan import Plan
-from carsim.machine.simulate import Simulation, Visits, prefill, simulations, step_ends
+from carsim.machine.simulate import (
+    LAYER_PHASES,
+    Simulation,
+    Visits,
+    prefill,
+    simulations,
+    step_ends,
+)
 
 
 def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
@@ -46,4 +54,14 @@ def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
             visit("mlp", at, phases.mlp(plan.schedule_of(scored), mlps, plan.rule))
     every = [*prefill(plan), *visits, *step_ends(plan)]
     (found,) = simulations(plan, batches, every, detail=True)
+    return found
+
+
+def phase_cycles(simulation: Simulation) -> dict[str, NDArray[np.int64]]:
+    """Cycles of each layer-step by kind, int64[G, S, L], of a simulation in detail."""
+    found: dict[str, NDArray[np.int64]] = {}
+    for visits in simulation.visits:
+        if visits.name in LAYER_PHASES:
+            cycles = visits.spread(visits.outcome.cycles)
+            found[visits.name] = found.get(visits.name, np.int64(0)) + cycles
     return found

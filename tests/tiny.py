@@ -9,6 +9,7 @@ from trace_maker import make_trace
 
 from carsim.decisions.trace import Geometry, Trace, save_trace
 from carsim.design import Design, load_design
+from carsim.hardware.technology import Resources
 from carsim.runs.pipeline import run
 from carsim.runs.report import Report
 
@@ -72,3 +73,8 @@ def tiny_report(*overrides: str) -> Report:
 
 MISFIT = "board.dsp=1"
 """An override with which the toy does not fit its board."""
+
+
+def resources(design: Design) -> Resources:
+    """Resources that a design takes, whether or not its board has them."""
+    return design.board.technology.resources(design)

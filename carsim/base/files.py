@@ -4,12 +4,14 @@ What is written gets a hidden name beside its place first, which says who writes
 and process. What a killed process has left there goes when the same file is written again.
 """
 
+import csv
 import errno
 import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import resources
 from pathlib import Path
 from platform import node
 
@@ -157,3 +159,9 @@ def _is_alive(pid: int) -> bool:
     except OSError:
         return True  # another user's
     return pid != os.getpid()
+
+
+def packaged_rows(package: str, path: str) -> list[dict[str, str]]:
+    """Rows of a table in CSV that a package holds."""
+    text = resources.files(package).joinpath(path).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))

@@ -67,7 +67,7 @@ class MemoryUse:
 def capacity(
     design: "Design", video: Video, rule: ReplayRule | None = FASTCAR, kv_held: Ints | None = None
 ) -> tuple[MemoryUse, ...]:
-    """What the board's memories hold, sorted by name, those that hold nothing included.
+    """Contents of the board's memories, sorted by name, empty memories included.
 
     Args:
         design: The design.

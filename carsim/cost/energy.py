@@ -98,7 +98,7 @@ class EnergyReport:
 
     @property
     def above_idle(self) -> Joules:
-        """What the work costs beyond what the configured board draws doing nothing."""
+        """Joules of the work beyond those that the configured board draws doing nothing."""
         return _total(part for part in self.parts if not part.idle)
 
     def scaled(self, factor: float) -> "EnergyReport":

@@ -80,7 +80,7 @@ class FitReport:
 
     @property
     def cures(self) -> tuple[str, ...]:
-        """What to do about the misfits, each cure once."""
+        """Cures of the misfits, each once."""
         return tuple(dict.fromkeys(row.cure for row in self.rows if not row.ok))
 
 
@@ -240,7 +240,7 @@ def least_buffers_kib(design: "Design", video: Video) -> dict[str, int]:
 
 
 def buffer_rows(design: "Design", video: Video) -> list[tuple[str, FitRow]]:
-    """What the buffers of one core must hold, each with the key of the machine that enlarges it."""
+    """Rows of the buffers of one core, each with the key of the machine that enlarges it."""
     machine, model = design.machine, design.model
     rows_at_once = design.policy.batch * design.policy.tokens_per_step
     widest = widest_activations(model, machine, rows_at_once, video.max_context)

@@ -31,7 +31,7 @@ from carsim.explore.expression import Expression
 from carsim.hardware.mapping import MAPPINGS
 from carsim.hardware.technology import TECHNOLOGIES
 from carsim.hardware.technology.price import Price, total
-from carsim.machine.limits import cycles_by_limit
+from carsim.machine.limits import shares_by_limit
 from carsim.metrics import METRICS, Setting, Value, figures
 from carsim.runs.first import Choice, Wish
 from carsim.runs.pipeline import fit_of, sources_of
@@ -269,7 +269,6 @@ class _Search:
         asked = Asked(design, sources, sources.video, replays)
         (row,) = self._machines.rows([Fitted(asked, fit)])
         values = figures(row, Setting(design, fit))
-        cycles = cycles_by_limit(row.limits)
         memories = (design.board.memories[name] for name in design.machine.memories_in_use)
         return SizedMachine(
             machine.preset,
@@ -277,7 +276,7 @@ class _Search:
             design,
             values,
             self._wanted.target.holds(lambda metric: _number(values[metric])),
-            {limit: each / sum(cycles.values()) for limit, each in cycles.items()},
+            shares_by_limit(row.limits),
             fsum(memory.peak_gbps for memory in memories),
             fit.prices,
             larger,

@@ -11,17 +11,16 @@ Simplifications: counts measured at 8 frames are the same at any other number of
 and heads. Two policies of attention exclude each other.
 """
 
-import csv
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
 from typing import NamedTuple
 
 import numpy as np
 
 from carsim.base.errors import InputError
+from carsim.base.files import packaged_rows
 from carsim.base.text import Figure, Table, number
 from carsim.cost.capacity import machine_shape
 from carsim.cost.fit import FitReport, check_fit
@@ -37,7 +36,7 @@ from carsim.hardware.technology.base import amount
 from carsim.machine.batches import Batches, make_batches
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
-from carsim.machine.row import simulate_row
+from carsim.machine.row import Candidate, simulate_rows
 from carsim.machine.variants import Variant
 from carsim.runs.pipeline import sources_of
 from carsim.workload.geometry import Video
@@ -91,7 +90,7 @@ class Trick:
 def league() -> Mapping[tuple[str, bool, bool], Measured]:
     """Measurements by attention, bits cut to W4A4, and replay."""
     found = {}
-    for row in _rows():
+    for row in packaged_rows("carsim.explore", "tricks.csv"):
         key = row["attention"], bool(row["bits"]), bool(row["replay"])
         found[key] = Measured(*(float(row[name]) for name in Measured._fields))
     return found
@@ -100,16 +99,12 @@ def league() -> Mapping[tuple[str, bool, bool], Measured]:
 @cache
 def attentions() -> Mapping[str, AttentionPolicy]:
     """Policies by name: those of the league, and what else is registered, as it is by default."""
-    named = {row["attention"]: json.loads(row["fields"]) for row in _rows()}
+    rows = packaged_rows("carsim.explore", "tricks.csv")
+    named = {row["attention"]: json.loads(row["fields"]) for row in rows}
     found = {name: ATTENTION[each["kind"]].model_validate(each) for name, each in named.items()}
     kinds = {each.kind for each in found.values()}
     others = [kind.model_validate({}) for key, kind in ATTENTION.items() if key not in kinds]
     return found | {each.label: each for each in others}
-
-
-def _rows() -> list[dict[str, str]]:
-    text = (files("carsim.explore") / "tricks.csv").read_text(encoding="utf-8")
-    return list(csv.DictReader(text.splitlines()))
 
 
 def tricks_of(design: Design, workload: Workload | None = None) -> tuple[Trick, ...]:
@@ -193,7 +188,8 @@ class _Bench:
         fit = check_fit(design, self._video, rule, held)
         schedule = design.policy.schedule if rule else BASELINE.kind
         variant = Variant(attention, schedule, replays=rule is not None)
-        row = simulate_row(design, variant, batches, self._video, fit, phases)
+        only = [Candidate(design, fit)]
+        (row,) = simulate_rows(only, variant, batches, self._video, phases)
         return Trick(
             title or "dense decoding",
             row.seconds_per_video,

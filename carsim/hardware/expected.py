@@ -7,11 +7,11 @@ expected and a 90 % interval around it, from residuals of published rows
 that states no control has the interval of all systems.
 """
 
-import csv
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING
+
+from carsim.base.files import packaged_rows
 
 if TYPE_CHECKING:
     from carsim.hardware.overheads import Overheads
@@ -65,7 +65,6 @@ class Expected:
 @cache
 def expected_factors() -> dict[str, Expected]:
     """The table, by pool."""
-    text = files("carsim.hardware").joinpath(TABLE).read_text(encoding="utf-8")
     return {
         row["pool"]: Expected(
             row["pool"],
@@ -74,7 +73,7 @@ def expected_factors() -> dict[str, Expected]:
             float(row["factor"]),
             float(row["spread"]),
         )
-        for row in csv.DictReader(text.splitlines())
+        for row in packaged_rows("carsim.hardware", TABLE)
     }
 
 

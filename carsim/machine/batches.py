@@ -62,11 +62,16 @@ class Batches:
         """
         key = (steps.tobytes(), group.start, group.stop)
         if key not in self._distinct:
-            width = group.stop - group.start
-            if (group.start, group.stop) not in self._codes:
-                self._codes[group.start, group.stop] = _codes(self.replay[..., group])
-            codes, different = self._codes[group.start, group.stop]
-            self._distinct[key] = DistinctRows.of(codes[:, steps], width, different)
+            if key[1:] not in self._codes:
+                self._codes[key[1:]] = _codes(self.replay[..., group])
+            codes, rows = self._codes[key[1:]]
+            codes = codes[:, steps]
+            each = [np.bincount(of_batch.ravel(), minlength=len(rows)) for of_batch in codes]
+            counts = np.array(each, np.int64)
+            used = np.flatnonzero(counts.any(axis=0))
+            number_of = np.zeros(len(rows), np.intp)
+            number_of[used] = np.arange(len(used))
+            self._distinct[key] = DistinctRows(rows[used], counts[:, used], codes, number_of)
         return self._distinct[key]
 
     @cached_property
@@ -84,7 +89,7 @@ class Batches:
         return {}
 
     @cached_property
-    def _codes(self) -> "dict[Hashable, tuple[NDArray[Any], NDArray[np.bool_] | None]]":
+    def _codes(self) -> "dict[Hashable, tuple[NDArray[Any], NDArray[np.bool_]]]":
         return {}
 
 
@@ -104,61 +109,30 @@ class DistinctRows:
     codes: NDArray[Any]
     number_of: NDArray[np.intp]
 
-    @property
-    def row_of(self) -> NDArray[np.intp]:
-        """Index into ``rows`` of each layer-step, [G, s, L]."""
-        found: NDArray[np.intp] = self.number_of[self.codes]
+    def row_of(self, steps: int | slice = slice(None)) -> NDArray[np.intp]:
+        """Index into ``rows`` of each layer-step, [G, s, L], or of those of one step, [G, L]."""
+        found: NDArray[np.intp] = self.number_of[self.codes[:, steps]]
         return found
 
-    def row_of_step(self, step: int) -> NDArray[np.intp]:
-        """The same for one of the steps, [G, L]."""
-        found: NDArray[np.intp] = self.number_of[self.codes[:, step]]
-        return found
 
-    @classmethod
-    def of(
-        cls, codes: NDArray[Any], width: int, different: NDArray[np.bool_] | None
-    ) -> "DistinctRows":
-        """The different rows behind codes, [G, s, L].
+def _codes(replay: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Codes of the rows of bool[..., W], and the sequences that compute by code, bool[codes, W].
 
-        Args:
-            codes: Of up to 16 sequences one bit each, the first the highest; of more the number of
-                a row in ``different``.
-            width: W.
-            different: Rows by their code, bool[codes, W], if there are more than 16 sequences.
-        """
-        counts = _counts(codes, 1 << width if different is None else len(different))
-        used = np.flatnonzero(counts.any(axis=0))
-        number_of = np.zeros(counts.shape[1], np.intp)
-        number_of[used] = np.arange(len(used))
-        if different is not None:
-            return cls(different[used], counts[:, used], codes, number_of)
-        rows = (used[:, None] >> np.arange(width)[::-1] & 1).astype(np.bool_)
-        return cls(rows, counts[:, used], codes, number_of)
-
-
-def _codes(
-    replay: NDArray[np.bool_],
-) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
-    """Codes of bool[..., W] as :meth:`DistinctRows.of` takes them, and the rows behind them."""
+    Up to 16 sequences have one bit each, the first the highest, and rows that never occur a code.
+    """
     width = replay.shape[-1]
     if width > 16:  # a table of all possible rows would be large
-        packed = np.packbits(~replay, axis=-1).reshape(-1, -(-width // 8))
-        first, row_of = distinct_rows(packed, 1 << 8)
-        rows = np.unpackbits(packed[first], axis=-1, count=width).astype(np.bool_)
-        return row_of.reshape(replay.shape[:-1]), rows
+        rows = ~replay.reshape(-1, width)
+        first, row_of = distinct_rows(np.packbits(rows, axis=-1), 1 << 8)
+        return row_of.reshape(replay.shape[:-1]), rows[first]
     computing = ~np.moveaxis(replay, 0, 2)  # as they lie in a trace
-    codes: NDArray[Any]
-    if width % 8 == 0:
-        bits: NDArray[Any] = np.packbits(computing.ravel())
-        codes = bits.view(np.uint8 if width == 8 else np.dtype(">u2"))
-        codes = codes.reshape(computing.shape[:-1])
-    else:
-        codes = np.zeros(computing.shape[:-1], np.uint8 if width < 8 else np.uint16)
-        for sequence in range(width):
-            codes = codes << 1 | computing[..., sequence]
-    native = np.uint8 if codes.itemsize == 1 else np.uint16
-    return np.ascontiguousarray(np.moveaxis(codes, 2, 0), native), None
+    codes: NDArray[Any] = np.zeros(computing.shape[:-1], np.uint16)
+    if width % 8 == 0:  # a twentieth of the time of the loop
+        codes = np.packbits(computing.ravel()).view(f">u{width // 8}").reshape(codes.shape)
+    for sequence in range(width if width % 8 else 0):
+        codes = codes << 1 | computing[..., sequence]
+    codes = np.ascontiguousarray(np.moveaxis(codes, 2, 0), np.uint16)
+    return codes, (np.arange(1 << width)[:, None] >> np.arange(width)[::-1] & 1).astype(np.bool_)
 
 
 def distinct_rows(rows: NDArray[Any], most: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -187,11 +161,6 @@ def renumber(codes: NDArray[np.intp], most: int) -> tuple[NDArray[np.intp], NDAr
     return used, (np.cumsum(there) - 1)[codes]
 
 
-def _counts(codes: NDArray[Any], most: int) -> NDArray[np.int64]:
-    """Occurrences of each code below ``most`` in each batch, [G, most]."""
-    return np.array([np.bincount(each.ravel(), minlength=most) for each in codes], np.int64)
-
-
 def make_batches(decisions: Decisions, batch: int, tokens_per_step: int = 1) -> Batches:
     """Group rows in their order, guidance pairs kept whole and side by side.
 
@@ -207,30 +176,11 @@ def make_batches(decisions: Decisions, batch: int, tokens_per_step: int = 1) -> 
         InputError: Fewer rows than ``batch``, a batch that would split a pair, or sets of tokens
             where reads were recorded token by token.
     """
-    paired = [row for pair in decisions.pairs for row in pair]
-    order = paired or list(range(decisions.n_rows))
-    if batch > len(order):
-        kind = "rows in guidance pairs" if len(order) < decisions.n_rows else "rows"
-        raise InputError(
-            "policy.batch",
-            f"{batch} sequences are more than the {len(order)} {kind} of the trace",
-            "take a smaller batch, or set `resample_seed` to draw further rows from the trace",
-        )
-    if decisions.pairs and batch % 2:
-        raise InputError(
-            "policy.batch",
-            f"{batch} sequences would split a guidance pair of the trace",
-            "take an even batch",
-        )
+    order = [row for pair in decisions.pairs for row in pair] or list(range(decisions.n_rows))
+    _check(decisions, batch, tokens_per_step, len(order))
     n_batches = len(order) // batch
     kept = order[: n_batches * batch]
     steps, layers = decisions.replay.shape[:2]
-    if decisions.reads is not None and tokens_per_step > 1:
-        raise InputError(
-            "policy.tokens_per_step",
-            "what attention reads was recorded for one token at a time",
-            "decode 1 token a step, or take an attention that does not depend on the data",
-        )
     replay = decisions.replay
     if kept != list(range(decisions.n_rows)):
         replay = np.take(replay, kept, axis=2)
@@ -253,6 +203,22 @@ def make_batches(decisions: Decisions, batch: int, tokens_per_step: int = 1) -> 
         rule=decisions.rule,
         method=decisions.method,
     )
+
+
+def _check(decisions: Decisions, batch: int, tokens_per_step: int, rows: int) -> None:
+    """Refuse batches that ``rows`` rows of a trace cannot fill, or whose reads are not known."""
+    if batch > rows:
+        kind = "rows in guidance pairs" if rows < decisions.n_rows else "rows"
+        problem = f"{batch} sequences are more than the {rows} {kind} of the trace"
+        cure = "take a smaller batch, or set `resample_seed` to draw further rows from the trace"
+        raise InputError("policy.batch", problem, cure)
+    if decisions.pairs and batch % 2:
+        problem = f"{batch} sequences would split a guidance pair of the trace"
+        raise InputError("policy.batch", problem, "take an even batch")
+    if decisions.reads is not None and tokens_per_step > 1:
+        problem = "what attention reads was recorded for one token at a time"
+        cure = "decode 1 token a step, or take an attention that does not depend on the data"
+        raise InputError("policy.tokens_per_step", problem, cure)
 
 
 def in_sets(replay: NDArray[np.bool_], tokens: int) -> NDArray[np.bool_]:

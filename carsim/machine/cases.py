@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from carsim.decisions.attention import AttentionPolicy
 from carsim.hardware.schedule import REPLAYS, Schedule
-from carsim.machine.batches import distinct_rows, renumber
+from carsim.machine.batches import distinct_rows
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import Ints
 
@@ -34,15 +34,10 @@ class AttendCases(NamedTuple):
 
     def distinct(self) -> tuple["AttendCases", NDArray[np.intp]]:
         """The different cases of many layer-steps, and which of them each is, of the same shape."""
-        attended, runs, contexts = most = [1 + int(each.max(initial=0)) for each in self]
-        if attended * runs * contexts >= 1 << 62:
-            every = AttendCases(*(each.ravel() for each in self))
-            first, number = distinct_rows(np.stack(every, axis=1), max(most))
-            return every.take(first), number.reshape(self.attended.shape)
-        codes = (self.attended * runs + self.runs) * contexts + self.contexts
-        codes, index = renumber(codes, attended * runs * contexts)
-        codes, context = np.divmod(codes, contexts)
-        return AttendCases(codes // runs, codes % runs, context), index
+        every = AttendCases(*(each.ravel() for each in self))
+        most = 1 + max(int(each.max(initial=0)) for each in every)
+        first, number = distinct_rows(np.stack(every, axis=1), most)
+        return every.take(first), number.reshape(self.attended.shape)
 
     def take(self, index: NDArray[Any]) -> "AttendCases":
         """Some of the cases."""

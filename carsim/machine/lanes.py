@@ -162,28 +162,14 @@ def _step(
         spread: Cost of a core, were sequences spread evenly.
         exchanged: Cycles in which activations change cores.
     """
-    machine, model = hw.design.machine, hw.design.model
+    machine = hw.design.machine
     lockstep, is_kv = hw.is_lockstep(split), op.stream is Stream.KV
-    rows = loads.sum(axis=-1, keepdims=True)
-    at_work = (loads > 0).sum(axis=-1, keepdims=True)
     slowest = Cost(*(part.max(axis=-1, keepdims=True) for part in own)) if lockstep else own
     # Cores with less than an even share, or with columns of a sequence, never wait for that share.
     balanced = Cost(*(np.minimum(a, b) for a, b in zip(slowest, spread, strict=True)))
-    filled: Count = 1
-    copies: Count = 1
-    if split:
-        filled = machine.cores
-    elif lockstep and is_kv:
-        # K and V of a core's own sequences fill as many buffers as there are cores at work ...
-        filled = at_work
-    elif lockstep:
-        # ... and weights that of each: less than a round is split, so that each has its columns.
-        copies = at_work
-        if hw.mapping.splits_remainder:
-            copies = np.where(rows < machine.cores, 1, machine.cores)
-    working = (rows if lockstep else loads) > 0
+    filled, copies = _buffers(hw, loads, split, is_kv)
+    working = (loads.sum(axis=-1, keepdims=True) if lockstep else loads) > 0
     path = hw.path_of[op.stream] if op.stream else -1
-    rate = hw.rates[path] if op.stream else Fraction(1)
     streamed = stored = op.stream_bytes * working
     sides = []
     for nbytes, side_path in (
@@ -197,12 +183,6 @@ def _step(
         elif np.any(nbytes):
             sides.append((side_path, hw.rates[side_path], _ints(nbytes)))
     buffer = machine.kv_buffer_bytes if is_kv else machine.weight_buffer_bytes
-    cols = _unit(hw, op).cols
-    # Element operations that are not fused read the results once more, and write their own.
-    passes = 1 if machine.kernel_fusion else 1 + 2 * (op.vector_ops > 0)
-    activations = sum(
-        copies_ * (m * k * -(-n // cols) + passes * m * n) for m, k, n, copies_ in op.gemms
-    )
     return Step(
         category=op.category,
         pre_cycles=_ints(slowest.serial + exchanged),
@@ -210,7 +190,7 @@ def _step(
         cycles=_ints(slowest.beside),
         balanced_cycles=_ints(balanced.all + exchanged),
         path=path if np.any(streamed) else -1,
-        rate=rate,
+        rate=hw.rates[path] if op.stream else Fraction(1),
         stream_bytes=_ints(streamed),
         tile_bytes=_ints(filled * machine.tile_bytes),
         slots=int(np.min(buffer // machine.tile_bytes)),
@@ -219,9 +199,36 @@ def _step(
         busy_cycles=_ints(own.all + np.zeros(machine.cores if split else 1, np.int64)),
         macs=_ints(op.macs),
         vector_ops=_ints(op.vector_ops + op.serial_vector_ops),
-        sram_bytes=_ints(copies * 2 * stored + model.activations.bytes_of(activations)),
+        sram_bytes=_ints(copies * 2 * stored + _activation_bytes(hw, op)),
         held_back=op.held_back,
     )
+
+
+def _buffers(hw: Hardware, loads: Ints, split: bool, is_kv: bool) -> tuple[Count, Count]:
+    """Buffers that fill with different parts of an operand, and those that get the same part."""
+    rows = loads.sum(axis=-1, keepdims=True)
+    at_work = (loads > 0).sum(axis=-1, keepdims=True)
+    cores = hw.design.machine.cores
+    if split:
+        return cores, 1
+    if not hw.is_lockstep(split):
+        return 1, 1
+    if is_kv:
+        # K and V of a core's own sequences fill as many buffers as there are cores at work ...
+        return at_work, 1
+    # ... and weights that of each: less than a round is split, so that each has its columns.
+    return 1, np.where(rows < cores, 1, cores) if hw.mapping.splits_remainder else at_work
+
+
+def _activation_bytes(hw: Hardware, op: Op) -> Count:
+    """Bytes of activations that an op reads and writes on chip."""
+    cols = _unit(hw, op).cols
+    # Element operations that are not fused read the results once more, and write their own.
+    passes = 1 if hw.design.machine.kernel_fusion else 1 + 2 * (op.vector_ops > 0)
+    elements = sum(
+        copies * (m * k * -(-n // cols) + passes * m * n) for m, k, n, copies in op.gemms
+    )
+    return hw.design.model.activations.bytes_of(elements)
 
 
 def _unit(hw: Hardware, op: Op) -> Array:

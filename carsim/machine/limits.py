@@ -26,32 +26,29 @@ from carsim.machine.simulate import LAYER_PHASES, Simulation
 
 @dataclass(frozen=True, slots=True)
 class PhaseLimit:
-    """The limit of one kind of phase; cycles are sums over a run.
+    """The limit of one kind of phase; shares are of the phase's own time.
 
     Attributes:
         phase: Kind of phase.
-        cycles: Time taken.
-        compute_cycles: Cycles of its compute alone.
-        memory_cycles: Cycles of its bytes at the rate of the memory.
-        port_cycles: Cycles of its bytes at the rate of the ports.
-        limit: ``compute``, ``memory``, ``port`` or ``dependency``.
+        share_of_time: Its share of the latency.
+        limited_by: ``compute``, ``memory``, ``port`` or ``dependency``.
+        compute_share: Time of compute alone.
+        memory_share: Time of the bytes at the rate of the memory.
+        port_share: Time of the bytes at the rate of the ports.
+        dependency_share: Time covered by none of them.
         flip_gbps: Bandwidth at which compute and bytes take the same time.
         flip_macs_per_cycle: Array size, all cores, at which they do.
     """
 
     phase: str
-    cycles: int
-    compute_cycles: int
-    memory_cycles: float
-    port_cycles: float
-    limit: str
-    flip_gbps: float
-    flip_macs_per_cycle: float
-
-    @property
-    def dependency_cycles(self) -> float:
-        """Time covered neither by compute nor by bytes."""
-        return self.cycles - max(self.compute_cycles, self.memory_cycles, self.port_cycles)
+    share_of_time: float
+    limited_by: str
+    compute_share: float
+    memory_share: float
+    port_share: float
+    dependency_share: float
+    flip_gbps: float | None
+    flip_macs_per_cycle: float | None
 
 
 def phase_limits(simulation: Simulation) -> tuple[PhaseLimit, ...]:
@@ -79,11 +76,9 @@ def phase_limits(simulation: Simulation) -> tuple[PhaseLimit, ...]:
         limits.append(
             PhaseLimit(
                 phase=phase,
-                cycles=total.cycles,
-                compute_cycles=total.compute_cycles,
-                memory_cycles=memory,
-                port_cycles=port,
-                limit=max(by_name, key=lambda name: by_name[name]),
+                share_of_time=total.cycles / simulation.cycles,
+                limited_by=max(by_name, key=lambda name: by_name[name]),
+                **{f"{name}_share": cycles / total.cycles for name, cycles in by_name.items()},
                 flip_gbps=sum(total.dram_bytes) / 1e9 * clock_hz / max(1, total.compute_cycles),
                 flip_macs_per_cycle=hw.design.machine.macs_per_cycle
                 * total.compute_cycles
@@ -125,12 +120,12 @@ def roofline(simulation: Simulation) -> Roofline:
     )
 
 
-def cycles_by_limit(limits: Iterable[PhaseLimit]) -> dict[str, int]:
-    """Limit -> cycles of the phases that it limits, most first."""
-    cycles: Counter[str] = Counter()
+def shares_by_limit(limits: Iterable[PhaseLimit]) -> dict[str, float]:
+    """Limit -> share of the time in phases that it limits, most first."""
+    shares: Counter[str] = Counter()
     for each in limits:
-        cycles[each.limit] += each.cycles
-    return dict(cycles.most_common())
+        shares[each.limited_by] += each.share_of_time  # type: ignore[assignment]
+    return dict(shares.most_common())
 
 
 def fetch_ahead_share(simulation: Simulation) -> float:

@@ -27,7 +27,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-from carsim.base.errors import InputError
 from carsim.hardware.machine import Array
 from carsim.machine.array import gemm_cycles
 from carsim.workload.ops import Gemm
@@ -44,20 +43,12 @@ class Supply:
             for results; ``None`` starts with the first tile, and results leave as they come.
         fill_bytes_per_cycle: At which the first half is filled; ``None`` is as memory does it.
 
-    Raises:
-        InputError: A figure that is not positive.
     """
 
     bytes_per_cycle: Fraction | None = None
     port_bytes_per_cycle: int | None = None
     buffer_bytes: int | None = None
     fill_bytes_per_cycle: int | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse what moves nothing."""
-        for name, value in vars(self).items():
-            if value is not None and value <= 0:
-                raise InputError(name, f"got {float(value):g}", "give more than 0, or leave it out")
 
 
 @dataclass(frozen=True)
@@ -71,7 +62,6 @@ class Product:
         first_cycles: Until the array may start.
         drain_cycles: Until the last results have left, after the array.
         total_cycles: Cycles of all that, double-buffered.
-        limit: ``compute``, ``memory`` or ``buffer port``: which of the three is longest.
         moved_bytes: Between memory and chip.
     """
 
@@ -81,7 +71,6 @@ class Product:
     first_cycles: int
     drain_cycles: int
     total_cycles: int
-    limit: str
     moved_bytes: int
 
 
@@ -94,17 +83,11 @@ def product(array: Array, gemm: Gemm, supply: Supply, element_bytes: int = 1) ->
         supply: Rates at which operands arrive.
         element_bytes: Bytes of a weight, an activation and a result.
 
-    Raises:
-        InputError: A dimension that is not positive.
-
     >>> array = Array(rows=32, cols=32, dataflow="weight_stationary", weight_load="full_fold")
     >>> wide = product(array, Gemm(1, 4096, 4096), Supply(Fraction(96)))
-    >>> wide.compute_cycles, wide.memory_cycles, wide.total_cycles, wide.limit
-    (1556480, 174848, 1556491, 'compute')
+    >>> wide.compute_cycles, wide.memory_cycles, wide.total_cycles
+    (1556480, 174848, 1556491)
     """
-    for name, value in {**gemm._asdict(), "element_bytes": element_bytes}.items():
-        if value < 1:
-            raise InputError(name, f"got {value}", "give at least 1")
     m, k, n, copies = gemm
     weights, inputs, outputs = (
         copies * elements * element_bytes for elements in (k * n, m * k, m * n)
@@ -126,7 +109,6 @@ def product(array: Array, gemm: Gemm, supply: Supply, element_bytes: int = 1) ->
         held = (outputs * passes.outputs - 1) % half + 1
         drain = -(-held // (array.cols * element_bytes))
     through = memory + last_piece if memory else 0
-    times = {"compute": compute, "memory": memory, "buffer port": port}
     return Product(
         compute_cycles=compute,
         memory_cycles=memory,
@@ -134,7 +116,6 @@ def product(array: Array, gemm: Gemm, supply: Supply, element_bytes: int = 1) ->
         first_cycles=first,
         drain_cycles=drain,
         total_cycles=max(first + compute, through, port) + drain,
-        limit=max(times, key=lambda name: times[name]),
         moved_bytes=weights + inputs + outputs,
     )
 

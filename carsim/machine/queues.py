@@ -81,7 +81,7 @@ class Queues:
             there, took = core >= 0, takes[rows, core]
 
             def taken(instruction: Ints, core: Ints = core, took: Ints = took) -> Ints:
-                """When a core takes an instruction; long ago before its first."""
+                """Cycle at which a core takes an instruction; long ago before its first."""
                 of, within = np.divmod(np.maximum(instruction, 0), each)
                 found: Ints = begun[rows, core, of] + within * took // each
                 return np.where(instruction >= 0, found, LONG_AGO)

@@ -276,20 +276,6 @@ class Candidate(NamedTuple):
     number: int = 0
 
 
-def simulate_row(
-    design: Design,
-    variant: Variant,
-    batches: Batches,
-    video: Video,
-    fit: FitReport,
-    phases: Phases,
-) -> RowResult:
-    """One row of a comparison; arguments as in :func:`simulate_rows`, of one design."""
-    only = [Candidate(design, fit)]
-    (row,) = simulate_rows(only, variant, batches, video, phases)
-    return row
-
-
 def simulate_rows(
     candidates: Sequence[Candidate],
     variant: Variant,

@@ -76,20 +76,6 @@ class Simulation:
     visits: tuple[Visits, ...] = ()
 
     @property
-    def phase_cycles(self) -> dict[str, Ints]:
-        """Cycles of each layer-step by kind, int64[G, S, L]; empty without detail."""
-        shape = (
-            len(self.batch_cycles),
-            len(self.plan.steps),
-            self.plan.hw.design.model.body.n_layers,
-        )
-        found = {name: np.zeros(shape, np.int64) for name in LAYER_PHASES if self.visits}
-        for visits in self.visits:
-            if visits.name in found:
-                found[visits.name] += visits.spread(visits.outcome.cycles)
-        return found
-
-    @property
     def cycles(self) -> int:
         """Latencies of all batches, added up."""
         return sum(total.cycles for total in self.totals.values())
@@ -297,10 +283,10 @@ class _Steps:
                 mlp = plan.phases.mlp(schedule, cases, plan.rule)
                 counts = np.zeros((1, len(batches.replay), len(first)), np.int64)
                 np.add.at(counts[0].T, same_as, rows.counts.T)
-                begin = same_as[rows.row_of_step(0)][None]
+                begin = same_as[rows.row_of(0)][None]
                 yield Visits("mlp", mlp, counts, self._first(begin, len(first)))
                 continue
-            used, index = renumber(same_as[rows.row_of] + len(first) * start_of, len(start))
+            used, index = renumber(same_as[rows.row_of()] + len(first) * start_of, len(start))
             mlp = plan.phases.mlp(schedule, cases.take(used), plan.rule)
             yield self._visits("mlp", mlp, index, layers)
 

@@ -13,8 +13,8 @@ The m tiles of a full buffer wait for slots of the m before them alone, and are 
 buffers of an operand its pace has settled: X stands still if memory sets it, and Y if the array
 does. So the solver jumps to the operand's last m tiles (:meth:`_Tiles.jump`), and work does not
 grow with the operand. If the buffer is too small to cover the latency, X and Y grow by the period
-(L + s + c) / m in between, which leaves out rounding. Where :func:`is_exact` says so, the times are
-the SimPy machine's, to the bit.
+(L + s + c) / m in between, which leaves out rounding. Where a test says so
+(``is_exact`` in ``tests/machine/test_ladder.py``), the times are the SimPy machine's, to the bit.
 
 Simplifications: lanes that share a memory keep the turn in which they began
 (:mod:`carsim.machine.operand`); a lane that is slower than its share leaves the rest to nobody;
@@ -323,37 +323,3 @@ def _in_units(before: Rate, free: Ints, rate: Rate) -> Ints:
     same = (before.numerator == rate.numerator) & (before.denominator == rate.denominator)
     known = np.where(free > NEVER, -(-free // before.numerator), 0) * rate.numerator
     return np.where(same | (free == NEVER), free, known)
-
-
-def is_exact(phase: Phase) -> NDArray[np.bool_]:
-    """Phases, bool[n], for which :func:`solve` promises what the SimPy machine takes, to the bit.
-
-    One lane, at most one step of several tiles beyond three buffers whose pace is clear: memory or
-    array sets it, and the buffer covers the latency.
-    """
-    exact = np.ones(phase.n, np.bool_)
-    if phase.dispatch is not None and phase.dispatch.queues is not None:
-        return exact & False
-    if phase.replay is not None and phase.early_fetch:
-        exact &= phase.exposed_cycles == 0
-    if phase.replay is not None and phase.steps:
-        # Writes of the first step are asked for before the first byte of a replay can come.
-        exact &= phase.replay.path not in {path for path, _, _ in phase.steps[0].sides}
-    streams = [step for step in phase.steps if step.path >= 0]
-    if len({(step.path, step.rate, step.is_kv) for step in streams}) > 1:
-        return exact & False
-    for step in phase.steps:
-        if step.cycles.shape[1] > 1:
-            exact &= ((step.stream_bytes > 0).sum(axis=-1) <= 1) & (phase.lanes == 1)
-        if step.path < 0 or not step.stream_bytes.any():
-            continue
-        operand = Operand(step, phase.latencies[step.path])
-        numerator, denominator = step.rate.numerator, step.rate.denominator
-        service, compute = step.tile_bytes * denominator, operand.tile_cycles * numerator
-        covered = (step.slots - 1) * np.maximum(service, compute) > (
-            (operand.latency + 2) * numerator + np.minimum(service, compute)
-        )
-        clear = covered & (abs(service - compute) > numerator)
-        short = (step.slots <= MOST_ROWS) & (step.stream_bytes <= 3 * step.slots * step.tile_bytes)
-        exact &= (clear | short).all(axis=-1)
-    return exact

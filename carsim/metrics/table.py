@@ -14,7 +14,7 @@ from carsim.base.text import with_ends
 from carsim.base.units import GB
 from carsim.hardware.technology import TECHNOLOGIES, Technology
 from carsim.hardware.technology.price import total
-from carsim.machine.limits import cycles_by_limit
+from carsim.machine.limits import shares_by_limit
 from carsim.machine.simulate import LAYER_PHASES
 from carsim.metrics.metric import Metric, Run, Value
 
@@ -55,11 +55,11 @@ def _phase_seconds(phase: str) -> Get:
 
 
 def _limit(row: "RowResult", run: Run | None) -> Value:
-    return next(iter(cycles_by_limit(row.limits)), None)
+    return next(iter(shares_by_limit(row.limits)), None)
 
 
 def _phase_limit(phase: str) -> Get:
-    return lambda row, run: next((each.limit for each in row.limits if each.phase == phase), None)
+    return lambda row, run: {each.phase: each.limited_by for each in row.limits}.get(phase)
 
 
 def _dense_latency_s(row: "RowResult", run: Run | None) -> float | None:

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
-from carsim.base.text import count, number
+from carsim.base.text import count
 from carsim.hardware.mapping import MAPPINGS
 from carsim.hardware.schedule import SCHEDULES
 from carsim.machine.limits import fetch_ahead_share
-from carsim.machine.phase import MOST_PLAYED
 from carsim.machine.row import RowResult
 from carsim.runs.report import Report
 from carsim.workload.ops import CATEGORY_LABELS, Category
@@ -72,11 +71,6 @@ def _trust(report: Report) -> Iterator[str]:
         f"{count(steps, 'layer-step')}: repetition is counted, not sampled. Only the interval of "
         "time and the effect of 10 % more come from a sample of steps."
     )
-    if report.interpolated:
-        yield (
-            f"Of phases that differ in their length alone, {number(MOST_PLAYED)} were played, from "
-            "the shortest to the longest; waiting times of the others were interpolated."
-        )
     yield (
         f"{FIDELITY[plan.phases.fidelity]} The interval of time spans the bandwidths measured on "
         "such boards. The interval of energy adds all energy constants at one end."
@@ -86,7 +80,7 @@ def _trust(report: Report) -> Iterator[str]:
 def _why_no_help(static: RowResult, central: RowResult, gain: float) -> str:
     machine, batch = static.design.machine, static.design.policy.batch
     width = machine.drs.index_register_bits
-    limit = {each.phase: each.limit for each in static.limits}.get("mlp")
+    limit = {each.phase: each.limited_by for each in static.limits}.get("mlp")
     if machine.splits_mlp:
         why = "every matrix is split over all cores, so there is no load to balance"
     elif MAPPINGS[machine.mapping].splits_remainder:

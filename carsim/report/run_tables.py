@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from math import fsum
 
 from carsim.base.text import Figure, Table, amount, count, number, percent, signed_percent, span
+from carsim.machine.limits import PhaseLimit
 from carsim.metrics import METRICS, PHASES, headline
 from carsim.report.stored import StoredPolicy, StoredRun
-from carsim.runs.report import LimitShares
 
 
 def policies_table(run: StoredRun, *, own_only: bool = False) -> Table:
@@ -97,7 +97,7 @@ def limits_table(run: StoredRun, *, most: int | None = None) -> Table:
     )
 
 
-def _flip(limit: LimitShares) -> Figure:
+def _flip(limit: PhaseLimit) -> Figure:
     """The array or the bandwidth at which compute and bytes take the same time."""
     value, unit = limit.flip_gbps, "GB/s"
     if limit.limited_by == "compute":

@@ -19,11 +19,12 @@ from carsim.explore.code import manifest
 from carsim.hardware.expected import expected_of
 from carsim.hardware.technology.base import FitRow
 from carsim.machine.elasticity import Elasticity
+from carsim.machine.limits import PhaseLimit
 from carsim.machine.row import RowResult
 from carsim.metrics import METRICS, Value, figures
 from carsim.metrics.table import RESOURCES
 from carsim.report.notes import notes_of
-from carsim.runs.report import LimitShares, Report
+from carsim.runs.report import Report
 
 SUMMARY = "summary.json"
 AGAIN = "run again with `out` and `overwrite`"
@@ -188,7 +189,7 @@ class StoredRun(_Part):
     latency_with_head_s: float
     bandwidth_interval: tuple[Positive, Positive] | None
     policies: tuple[StoredPolicy, ...] = Field(min_length=1)
-    limits: tuple[LimitShares, ...]
+    limits: tuple[PhaseLimit, ...]
     elasticities: tuple[Elasticity, ...]
     memories: tuple[StoredMemory, ...]
     fit: tuple[FitRow, ...]

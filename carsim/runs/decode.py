@@ -17,12 +17,12 @@ import numpy as np
 
 from carsim.base.errors import InputError
 from carsim.cost.energy import Joules, energy
-from carsim.cost.resources import Resources
 from carsim.design import Design
 from carsim.hardware.schedule import BASELINE
+from carsim.hardware.technology import Resources
 from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
-from carsim.machine.limits import cycles_by_limit, phase_limits
+from carsim.machine.limits import phase_limits, shares_by_limit
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import Simulation, simulate
@@ -65,16 +65,9 @@ class Decode:
         return self.design.policy.batch / self.seconds_per_step
 
     @property
-    def bytes_per_step(self) -> float:
-        """Mean bytes of a step, all memories together."""
-        moved = sum(sum(total.dram_bytes) for total in self.simulation.totals.values())
-        return moved / len(self.contexts)
-
-    @property
     def limit_shares(self) -> dict[str, float]:
         """Share of the time spent in phases of each limit, most first."""
-        cycles = cycles_by_limit(phase_limits(self.simulation))
-        return {limit: count / self.simulation.cycles for limit, count in cycles.items()}
+        return shares_by_limit(phase_limits(self.simulation))
 
     def joules_per_token(self, used: Resources) -> Joules:
         """Joules of the whole board per token, with the interval of the constants.

@@ -110,7 +110,7 @@ class Wish:
         stem = file.parent.name if file.name == "config.json" else file.name.removesuffix(".json")
         return cls(
             {"name": f"{stem}_{board}", **sections},
-            Path(f"--board {board} --model {model}"),
+            Path(f"{stem} on {board}"),
             **more,
         )
 
@@ -307,7 +307,7 @@ def _chosen(tried: Iterable[Tried]) -> Tried:
 
 
 def reasons(wish: Wish, best: Tried, tried: Sequence[Tried]) -> list[str]:
-    """What was chosen and why, in lines that fit a page."""
+    """The choices and their reasons, in lines that fit a page."""
     model, board, fit, found = best.design.model, best.design.board, best.fit, best.decode
     assert found is not None
     (limit, share), *_ = found.limit_shares.items()

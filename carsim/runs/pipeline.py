@@ -20,7 +20,7 @@ from carsim.machine.batches import Batches, make_batches
 from carsim.machine.elasticity import bandwidth_ends, elasticities, latency_factors
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import SOLVED, Phases
-from carsim.machine.row import RowResult, bound_of, simulate_row
+from carsim.machine.row import Candidate, RowResult, bound_of, simulate_rows
 from carsim.machine.variants import own_variant, variants
 from carsim.runs.first import open_design
 from carsim.runs.report import Report
@@ -63,35 +63,30 @@ def run(
     sources.check_sets(video)
     fit = fit_of(design, sources, video, replays=sources.replays_any)
     if not fit.fits and not allow_misfit:
-        raise MisfitError(
-            design.name,
-            "does not fit: " + "; ".join(fit.misfits),
-            "change the design, or set `allow_misfit` to simulate it all the same",
-        )
+        cure = "change the design, or set `allow_misfit` to simulate it all the same"
+        raise MisfitError(design.name, f"does not fit: {'; '.join(fit.misfits)}", cure)
     phases = Phases(Hardware(design), fidelity)
     rows = _simulated(design, sources, video, fit, phases)
     own = own_variant(design, replays=sources.replays_any)
     index = next(i for i, row in enumerate(rows) if row.variant.is_same(own))
     rows.append(bound_of(rows[index], fit))
-    taken, interpolated = phases.simulated, phases.interpolated
+    simulated = phases.simulated
     # Ratios of latencies are the solver's, at whatever fidelity the latencies are.
     solved = phases if fidelity == SOLVED else Phases(phases.hw)
     rows = _with_interval(rows, index, solved)
-    chosen = rows[index]
-    plan = replace(chosen.simulation.plan, phases=solved)
+    plan = replace(rows[index].simulation.plan, phases=solved)
     head_cycles = int(phases.head().cycles[0]) * plan.n_steps
     return Report(
         design=design,
         rows=tuple(rows),
-        chosen=chosen,
+        chosen=rows[index],
         fit=fit,
-        elasticities=elasticities(plan, chosen.batches) if what_if else (),
+        elasticities=elasticities(plan, rows[index].batches) if what_if else (),
         head_seconds=head_cycles / (design.board.fabric_clock_mhz * 1e6),
         traces=tuple((trace.title, trace.sha256) for trace in sources.traces),
         mapped_from=tuple({t.n_layers for t in sources.traces} - {design.model.body.n_layers}),
-        seed=0 if resample_seed is None else resample_seed,
-        phases_simulated=taken,
-        interpolated=interpolated,
+        seed=resample_seed or 0,
+        phases_simulated=simulated,
     )
 
 
@@ -144,14 +139,14 @@ def _simulated(
     phases: Phases,
 ) -> list[RowResult]:
     """A row for each policy of the comparison; those with equal decisions share them."""
-    rows = []
+    rows: list[RowResult] = []
     decided: dict[tuple[bool, AttentionPolicy], Batches] = {}
     for variant in variants(design, replays=sources.replays_any):
         key = variant.replays, variant.attention
         if key not in decided:
             decisions = sources.decisions(variant.attention, replays=variant.replays)
             decided[key] = make_batches(decisions, sources.batch, sources.tokens_per_step)
-        rows.append(simulate_row(design, variant, decided[key], video, fit, phases))
+        rows += simulate_rows([Candidate(design, fit)], variant, decided[key], video, phases)
     return rows
 
 

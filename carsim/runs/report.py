@@ -9,40 +9,12 @@ from carsim.base.text import Table, html_table
 from carsim.cost.fit import FitReport
 from carsim.design import Design
 from carsim.machine.elasticity import Elasticity
+from carsim.machine.limits import PhaseLimit
 from carsim.machine.row import RowResult
 from carsim.metrics import figures, headline
-from carsim.metrics.metric import finite
 
 if TYPE_CHECKING:
     import pandas as pd  # 0.2 s; imported by those who ask for frames
-
-
-@dataclass(frozen=True)
-class LimitShares:
-    """The limit of one kind of phase; shares are of the phase's own time.
-
-    Attributes:
-        phase: Kind of phase.
-        share_of_time: Its time as a share of the run.
-        limited_by: The largest of the four shares: ``compute``, ``memory``, ``port``,
-            ``dependency``.
-        compute_share: Share that its compute alone would take.
-        memory_share: Share that its bytes would take at the rate of the memory.
-        port_share: The same at the rate of the ports.
-        dependency_share: Share covered by none of these.
-        flip_gbps: Bandwidth at which compute and bytes take the same time; None where none does.
-        flip_macs_per_cycle: Array size at which they do.
-    """
-
-    phase: str
-    share_of_time: float
-    limited_by: str
-    compute_share: float
-    memory_share: float
-    port_share: float
-    dependency_share: float
-    flip_gbps: float | None
-    flip_macs_per_cycle: float | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,7 +31,6 @@ class Report:
         traces: (name, sha256) of the traces.
         seed: Seed of resampling.
         phases_simulated: Phases that the rows are made of; rows share what they have in common.
-        interpolated: The times of some phases were taken from those of shorter and longer ones.
         mapped_from: Layers of traces whose decisions were mapped to the model's by relative depth.
         command: The command that repeats it; empty for a run from Python.
     """
@@ -73,7 +44,6 @@ class Report:
     traces: tuple[tuple[str, str], ...]
     seed: int
     phases_simulated: int
-    interpolated: bool
     mapped_from: tuple[int, ...] = ()
     command: str = ""
 
@@ -151,22 +121,9 @@ class Report:
         return pd.DataFrame(columns).rename_axis("phase")
 
     @property
-    def limits(self) -> tuple[LimitShares, ...]:
-        """The limit of each phase of the chosen row, as shares of times."""
-        return tuple(
-            LimitShares(
-                phase=limit.phase,
-                share_of_time=limit.cycles / self.chosen.cycles,
-                limited_by=limit.limit,
-                compute_share=limit.compute_cycles / limit.cycles,
-                memory_share=limit.memory_cycles / limit.cycles,
-                port_share=limit.port_cycles / limit.cycles,
-                dependency_share=limit.dependency_cycles / limit.cycles,
-                flip_gbps=finite(limit.flip_gbps),
-                flip_macs_per_cycle=finite(limit.flip_macs_per_cycle),
-            )
-            for limit in self.chosen.limits
-        )
+    def limits(self) -> tuple[PhaseLimit, ...]:
+        """The limit of each phase of the chosen row."""
+        return self.chosen.limits
 
     def limits_frame(self) -> "pd.DataFrame":
         """The same by phase."""

@@ -37,7 +37,7 @@ NAMES = {
 """Phases of a layer as they are shown."""
 
 
-class Slice(NamedTuple):
+class TrackSlice(NamedTuple):
     """Something that took time on a track, from its start cycle up to its end cycle."""
 
     track: str
@@ -67,7 +67,7 @@ class Timeline:
 
     cycles: int
     tracks: tuple[str, ...]
-    slices: tuple[Slice, ...]
+    slices: tuple[TrackSlice, ...]
     samples: tuple[Sample, ...] = ()
 
 
@@ -134,17 +134,25 @@ def record_timeline(row: RowResult, first: int, stop: int) -> Timeline:
         recorder.step(step)
     used = {each.track for each in recorder.slices} - {STEPS, PHASES}
     cores = {f"core {core}" for core in range(plan.hw.design.machine.cores)}  # idle ones, too
-    tracks = sorted(used | cores, key=_order)
+    tracks = sorted(used | cores, key=_Place.of)
     return Timeline(
         recorder.now, (STEPS, PHASES, *tracks), tuple(recorder.slices), tuple(recorder.samples)
     )
 
 
-def _order(track: str) -> tuple[int, int, str]:
-    """Place of a track: the dispatcher, cores by number, their DMAs, ports."""
-    kind, _, number = track.partition(" ")
-    place = ("core", "DMA", "port").index(kind) if kind in ("core", "DMA", "port") else -1
-    return place, int(number) if number.isdecimal() else 0, track
+class _Place(NamedTuple):
+    """Place of a track: the dispatcher, cores by number, their DMAs, ports by name."""
+
+    kind: int
+    number: int
+    track: str
+
+    @classmethod
+    def of(cls, track: str) -> "_Place":
+        kind, _, number = track.partition(" ")
+        kinds = ("core", "DMA", "port")
+        place = kinds.index(kind) if kind in kinds else -1
+        return cls(place, int(number) if number.isdecimal() else 0, track)
 
 
 class _Recorder(Phases):
@@ -164,10 +172,10 @@ class _Recorder(Phases):
         super().__init__(plan.hw, plan.phases.fidelity)
         self._plan, self._batches = plan, row.batches
         self._moving = [bool(nbytes) for nbytes in row.dram_bytes.values()]
-        self._seen: dict[Hashable, tuple[Outcome, list[Slice]]] = {}
+        self._seen: dict[Hashable, tuple[Outcome, list[TrackSlice]]] = {}
         self._layer = 0
         self.now = 0
-        self.slices: list[Slice] = []
+        self.slices: list[TrackSlice] = []
         self.samples: list[Sample] = []
 
     def step(self, step: int) -> None:
@@ -179,7 +187,7 @@ class _Recorder(Phases):
             for steps, codes in self.head_passes:
                 self.head_pass(steps, np.array([codes]))
         self._advance("host", self.host())
-        self.slices.append(Slice(STEPS, f"step {step}", begun, self.now))
+        self.slices.append(TrackSlice(STEPS, f"step {step}", begun, self.now))
 
     def _layer_step(self, step: int, layer: int) -> None:
         self._layer, plan, at = layer, self._plan, (0, step, layer)
@@ -208,12 +216,14 @@ class _Recorder(Phases):
             found = outcome(phase, timing)
             every = spans(self.hw, phase, timing, found.cycles)
             pieces = [
-                Slice(t, name, int(start[0]), int(end[0])) for t, _, name, start, end in every
+                TrackSlice(t, name, int(start[0]), int(end[0])) for t, _, name, start, end in every
             ]
             self._seen[key] = found, [each for each in pieces if each.end_cycle > each.start_cycle]
         found, pieces = self._seen[key]
         now = self.now
-        self.slices += [Slice(t, name, now + start, now + end) for t, name, start, end in pieces]
+        self.slices += [
+            TrackSlice(t, name, now + start, now + end) for t, name, start, end in pieces
+        ]
         self._advance(kind if kind == "head" else f"layer {self._layer}: {NAMES[kind]}", found)
         return found
 
@@ -222,7 +232,7 @@ class _Recorder(Phases):
         design, cycles = self.hw.design, int(found.cycles[0])
         if not cycles:
             return
-        self.slices.append(Slice(PHASES, name, self.now, self.now + cycles))
+        self.slices.append(TrackSlice(PHASES, name, self.now, self.now + cycles))
         seconds = cycles / (design.board.fabric_clock_mhz * 1e6)
         for path, moves, nbytes in zip(
             self.hw.paths, self._moving, found.dram_bytes[0].tolist(), strict=True

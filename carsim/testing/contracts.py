@@ -80,7 +80,7 @@ def dispatches(schedule: Schedule) -> None:
 
 
 def fits(schedule: Schedule) -> None:
-    """What a schedule becomes for one machine keeps the same promises."""
+    """A schedule that is fitted to a machine keeps the same promises."""
 
     def cycles_of(tried: Schedule, computing: int) -> int:
         assigned = tried.assign(np.arange(6)[None] < computing, 3)

@@ -20,7 +20,7 @@ from carsim.decisions.replay import FASTCAR
 from carsim.design import Design, load_design, override
 from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
-from carsim.machine.limits import cycles_by_limit, phase_limits
+from carsim.machine.limits import phase_limits, shares_by_limit
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import simulate
@@ -145,5 +145,5 @@ def cycles(design: Design, fidelity: str, context: int, replay: Bools) -> tuple[
     found = simulate(plan, Batches(replay[None], 1, 0, "independent", "drawn"))
     # One token of prompt is no prefill worth comparing.
     totals = {name: total for name, total in found.totals.items() if name != "prefill"}
-    by_limit = cycles_by_limit(phase_limits(replace(found, totals=totals)))
+    by_limit = shares_by_limit(phase_limits(replace(found, totals=totals)))
     return sum(total.cycles for total in totals.values()), next(iter(by_limit))

@@ -5,14 +5,13 @@ bringing weights into the array. Nothing in a rule depends on the row that is co
 is known only for what the peer was run on: few rows of activations (``Peer.measured_rows``).
 """
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from importlib.resources import files
 from types import MappingProxyType
 
+from carsim.base.files import packaged_rows
 from carsim.hardware.machine import WeightLoad
 from carsim.machine.product import Supply
 
@@ -46,8 +45,7 @@ class Peer:
 
 def data_rows(name: str) -> list[dict[str, str]]:
     """The rows of a CSV file in ``carsim/validate/data``, by column."""
-    text = files("carsim.validate").joinpath("data", name).read_text(encoding="utf-8")
-    return list(csv.DictReader(text.splitlines()))
+    return packaged_rows("carsim.validate", f"data/{name}")
 
 
 DDR4_BYTES_PER_CYCLE = Fraction(96)

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from carsim.cost.resources import resources
 from carsim.design import Design, load_design, override
 from carsim.hardware.technology.gates import dispatcher
 from carsim.report.figures import style as plots
@@ -29,7 +28,8 @@ def design_of(way: str, cores: int = 4) -> Design:
 
 def luts(way: str, cores: int = 4) -> dict[str, float]:
     """LUTs by component."""
-    found = resources(design_of(way, cores)).by_component
+    design = design_of(way, cores)
+    found = design.board.technology.resources(design).by_component
     return {name: amounts.get("lut", 0) for name, amounts in found.items()}
 
 

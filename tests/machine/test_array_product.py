@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carsim.base.errors import InputError
 from carsim.hardware.machine import Array
 from carsim.machine.product import Supply, product
 from carsim.workload.ops import Gemm
@@ -87,15 +86,3 @@ def test_half_a_buffer_comes_in_before_and_goes_out_after() -> None:
     # 9 tiles of 8 + 4 + 4 - 2 cycles; 64 of 80 weights at 10 a cycle; of 100 results 64 have left.
     assert (got.first_cycles, got.compute_cycles, got.drain_cycles) == (7, 9 * 14, 9)
     assert got.total_cycles == 7 + 126 + 9
-
-
-@pytest.mark.parametrize("field", ["m", "k", "n", "copies"])
-def test_an_empty_product_is_refused(field: str) -> None:
-    gemm = Gemm(1, 1, 1)._replace(**{field: 0})
-    with pytest.raises(InputError, match=rf"^{field}: got 0; give at least 1$"):
-        product(Array(rows=2, cols=2), gemm, Supply())
-
-
-def test_a_supply_that_moves_nothing_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^bytes_per_cycle: got 0; give more than 0"):
-        Supply(Fraction(0))

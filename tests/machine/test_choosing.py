@@ -3,16 +3,12 @@
 import numpy as np
 import pytest
 from policy_maker import draft_trace
-from tiny import tiny_design
+from tiny import resources, tiny_design
 
 from carsim.cost.capacity import contents
-from carsim.cost.resources import resources
 from carsim.decisions.attention import (
     ATTENTION,
-    AttentionPolicy,
-    Dense,
     Draft,
-    SelectionUnit,
     Streaming,
 )
 from carsim.design import load_design
@@ -25,7 +21,6 @@ from carsim.runs.pipeline import run
 from carsim.workload.geometry import Video
 
 HALF = Draft(block_tokens=4, keep=0.5)
-SHIPPED = ("kv260", "u280", "u280_compute_bound", "zcu102", "zcu102_16gb", "zcu102_head")
 
 
 def test_bytes_read_are_kept_keys_and_values_and_the_policys_own() -> None:
@@ -89,18 +84,6 @@ def test_runs_of_one_length_class_are_one_phase() -> None:
     assert len(np.unique(alike.runs[alike.attended == 512])) == 7  # of 59
     whole, fewer = (phases.attention(None, each, HALF, False) for each in (cases, alike))
     np.testing.assert_array_equal(whole.cycles, fewer.cycles)
-
-
-@pytest.mark.parametrize("policy", [Dense(), Streaming()])
-@pytest.mark.parametrize("name", SHIPPED)
-def test_policies_without_a_unit_take_nothing(name: str, policy: AttentionPolicy) -> None:
-    """Designs of before keep their resources, component by component."""
-    assert policy.unit() == SelectionUnit()
-    design = load_design(name)
-    policies = design.policy.model_copy(update={"attention": policy})
-    used = resources(design.model_copy(update={"policy": policies}))
-    assert used == resources(design)
-    assert CHOICE not in used.by_component
 
 
 def test_the_unit_of_a_policy_has_its_price() -> None:

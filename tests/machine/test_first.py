@@ -45,14 +45,6 @@ def test_the_file_is_the_design_that_was_found(found: Found, tmp_path: Path) -> 
     assert decode(design, 256).tokens_per_s == pytest.approx(found[0].tokens_per_s)
 
 
-def test_it_is_the_best_of_those_that_fit(found: Found) -> None:
-    best, tried = found
-    fitting = [each for each in tried if each.fit.fits]
-    assert len(fitting) < len(tried) == len({each.choice for each in tried})
-    assert best.tokens_per_s >= 0.99 * max(each.tokens_per_s for each in fitting)
-    assert {memory for _, memory in best.design.machine.placement} == {"ps_ddr"}
-
-
 def test_no_single_change_is_better(found: Found) -> None:
     best, tried = found
     for change in (change for field in first.FIELDS for change in field if "bits" not in change):
@@ -109,7 +101,7 @@ def test_every_board_has_a_design_or_says_what_is_missing(
         (Wish.of("kv260", "llama9"), r"model.preset: no preset 'llama9'; .*choose from"),
         (
             Wish.of("kv260", "llama2_7b", bits=16),
-            r"--board kv260 --model llama2_7b: none of \d+ designs fits; the nearest lacks .*mem",
+            r"llama2_7b on kv260: none of \d+ designs fits; the nearest lacks .*mem",
         ),
     ],
 )

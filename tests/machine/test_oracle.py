@@ -11,10 +11,10 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from oracle import Oracle, Phase, bits
 from strategies import Case, cases, draw_replay, raw_design
+from tiny import resources
 
 from carsim.base.errors import InputError
 from carsim.cost.energy import energy
-from carsim.cost.resources import resources
 from carsim.decisions.attention import Dense
 from carsim.decisions.trace import load_trace
 from carsim.design import build_design, load_design, override

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ideal import operand
 
 from carsim.design import load_design
 from carsim.machine import parts, solver
@@ -15,7 +16,6 @@ from carsim.machine.builders import BUILDERS
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import Step
 from carsim.machine.phase import Phase, Timing
-from carsim.workload.ops import Category
 
 ZERO = np.zeros((1, 1), np.int64)
 NONE = np.zeros(1, np.int64)
@@ -68,28 +68,6 @@ def tiles_of(nbytes: int, cycles: int, tile: int) -> list[tuple[int, int]]:
         return -(-cycles * end // nbytes)
 
     return [(b - a, until(b) - until(a)) for a, b in zip(starts, ends, strict=True)]
-
-
-def operand(nbytes: list[int], cycles: list[int], tile: int, slots: int, rate: Fraction) -> Step:
-    """An operand of each of several cores."""
-    return Step(
-        category=Category.MLP,
-        pre_cycles=ZERO,
-        exchange_cycles=ZERO,
-        cycles=np.array([cycles]),
-        balanced_cycles=np.array([cycles]),
-        path=0,
-        rate=rate,
-        stream_bytes=np.array([nbytes]),
-        tile_bytes=np.array([[tile]]),
-        slots=slots,
-        is_kv=False,
-        sides=(),
-        busy_cycles=NONE,
-        macs=NONE,
-        vector_ops=NONE,
-        sram_bytes=NONE,
-    )
 
 
 def phase_of(*steps: Step, latency: int) -> Phase:

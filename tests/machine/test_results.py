@@ -41,13 +41,12 @@ def limits_with(rate: int, dram_gbps: float, port_gbps: float) -> dict[str, Phas
 
 def test_the_lesser_of_memory_and_ports_is_the_limit() -> None:
     memory = limits_with(8, dram_gbps=1.6, port_gbps=3.2)["mlp"]
-    assert memory.limit == "memory"
-    # 16 MLPs of 4864 bytes; 7 cycles of compute each.
-    assert memory.memory_cycles == 16 * 4864 / 8
-    assert memory.port_cycles == 16 * 4864 / 16
-    assert memory.compute_cycles == 16 * 7
-    assert memory.dependency_cycles == memory.cycles - memory.memory_cycles
-    assert limits_with(8, dram_gbps=3.2, port_gbps=1.6)["mlp"].limit == "port"
+    assert memory.limited_by == "memory"
+    # 4864 bytes of each MLP; 7 cycles of compute.
+    assert memory.memory_share / memory.port_share == pytest.approx(2)
+    assert memory.memory_share / memory.compute_share == pytest.approx(4864 / 8 / 7)
+    assert memory.dependency_share == pytest.approx(1 - memory.memory_share)
+    assert limits_with(8, dram_gbps=3.2, port_gbps=1.6)["mlp"].limited_by == "port"
 
 
 def test_the_flip_is_where_compute_and_bytes_take_the_same_time() -> None:
@@ -60,14 +59,15 @@ def test_the_flip_is_where_compute_and_bytes_take_the_same_time() -> None:
 def test_dependency_is_the_limit_where_neither_bytes_nor_compute_explain_the_time() -> None:
     # Cold, QKV waits for a latency of 10 and has 5 cycles of compute; 3072 bytes come in one.
     limit = limits_with(100_000, dram_gbps=20_000.0, port_gbps=40_000.0)["qkv"]
-    assert limit.limit == "dependency"
-    assert limit.dependency_cycles == limit.cycles - limit.compute_cycles > limit.compute_cycles
+    assert limit.limited_by == "dependency"
+    assert limit.dependency_share == pytest.approx(1 - limit.compute_share)
+    assert limit.dependency_share > limit.compute_share
 
 
 def test_compute_is_the_limit_of_a_slow_array() -> None:
     design = small_design(array={"rows": 1, "cols": 1, "pipeline_cycles": 0})
     limits = phase_limits(dense(Hardware(design))[2])
-    assert {limit.limit for limit in limits} == {"compute"}
+    assert {limit.limited_by for limit in limits} == {"compute"}
     assert [limit.phase for limit in limits] == [
         "prefill",
         "qkv",

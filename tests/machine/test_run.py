@@ -154,16 +154,6 @@ def test_latency_is_the_mean_over_batches() -> None:
     assert drs.latency_s == pytest.approx(drs.simulation.batch_cycles.mean() / 250e6)
 
 
-def test_no_row_beats_the_bound_and_skipping_work_saves_bytes() -> None:
-    report = tiny_report()
-    bound = report.row(BOUND)
-    assert bound.latency_s <= report.row("FastCar + DRS").latency_s
-    assert bound.latency_s <= report.row("FastCar, static").latency_s
-    dense, fast = report.row("dense, static"), report.row("FastCar + DRS")
-    assert fast.dram_gb_per_video <= dense.dram_gb_per_video
-    assert fast.simulation.totals["mlp"].macs < dense.simulation.totals["mlp"].macs
-
-
 def test_the_head_can_be_left_out_and_both_headlines_stay() -> None:
     with_head, without = tiny_report(), tiny_report("machine.include_head=false")
     assert without.head_seconds == with_head.head_seconds > 0
@@ -206,16 +196,6 @@ def test_a_precision_that_differs_is_told_and_never_refused() -> None:
     assert label(report.row("dense, static")).startswith("dense")
 
 
-def test_results_that_pass_through_a_buffer_take_longer_and_more_bytes() -> None:
-    fused, buffered = tiny_report(), tiny_report("machine.kernel_fusion=false")
-    for name in NAMES:
-        assert buffered.row(name).latency_s > fused.row(name).latency_s
-        works = [report.row(name).simulation.activity for report in (fused, buffered)]
-        assert works[1].sram_bytes > works[0].sram_bytes
-        assert (works[1].macs, works[1].vector_ops) == (works[0].macs, works[0].vector_ops)
-        assert works[1].dram_bytes == works[0].dram_bytes
-
-
 def test_each_row_takes_the_trace_of_its_own_attention() -> None:
     dense = tiny_trace()
     sparse = tiny_trace(attention=Streaming(sinks=4, window=256), tau=0.3)
@@ -225,14 +205,6 @@ def test_each_row_takes_the_trace_of_its_own_attention() -> None:
     assert drs.replay_all == pytest.approx(dense.replay.mean())
     assert both.replay_all == pytest.approx(sparse.replay.mean())
     assert "made under" not in label(both)
-
-
-def test_a_coarser_scope_replays_less() -> None:
-    by_row, by_batch = tiny_report(), tiny_report("policy.decision_scope=batch")
-    rows = [report.row("FastCar + DRS") for report in (by_row, by_batch)]
-    assert rows[1].replay_all < rows[0].replay_all
-    replay = rows[1].batches.replay
-    assert (replay.all(axis=-1) == replay.any(axis=-1)).all()
 
 
 def test_resampling_draws_the_rows_that_a_batch_lacks() -> None:
@@ -306,14 +278,6 @@ def test_a_trace_of_another_depth_is_mapped_and_says_so() -> None:
     expected = trace.replay[:, [0, 1, 1, 2, 3, 3]].reshape(steps, 6, -1, own.shape[-1])
     np.testing.assert_array_equal(own, np.moveaxis(expected, 2, 0))
     assert not any("relative depth" in note for note in notes_of(tiny_report()))
-
-
-def test_equal_inputs_give_equal_reports() -> None:
-    one, two = (run(tiny_design(), [tiny_trace()]) for _ in range(2))
-    assert one.to_frame().equals(two.to_frame())
-    assert one.elasticities == two.elasticities
-    assert one.limits == two.limits
-    assert replace(one.fit) == two.fit
 
 
 def test_rows_decide_with_those_of_their_own_batch() -> None:

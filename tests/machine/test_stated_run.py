@@ -7,11 +7,9 @@ from tiny import tiny_design, tiny_report, tiny_trace
 
 from carsim import Workload, compare, load_design, run
 from carsim.base.errors import InputError
-from carsim.design import configs_folder, override
+from carsim.design import override
 from carsim.report import summary
 from carsim.runs.decode import decode
-
-LLAMA = str(configs_folder() / "published/llamaf_zcu102.yaml")
 
 
 def tinyllama():
@@ -96,11 +94,3 @@ def test_what_nobody_stated_is_refused() -> None:
         run(override(design, {"policy.tau": 0.3}), workload="video:2,replay=0.5")
     with pytest.raises(InputError, match="3 tokens do not divide a text of 128"):
         run(override(design, {"policy.tokens_per_step": 3}), workload="text:128")
-
-
-def test_a_published_tinyllama_runs_by_itself() -> None:
-    report = run(load_design(LLAMA))
-    assert report.chosen.simulation.plan.video.kind == "text"
-    assert 1 < report.chosen.stream_tokens_per_s < 10
-    assert report.limits
-    assert report.elasticities

@@ -8,21 +8,18 @@ from platform import node
 
 import pandas as pd
 import pytest
-from tiny import MISFIT, tiny_design, tiny_report, tiny_trace
+from tiny import MISFIT, tiny_design, tiny_report
 
 from carsim.base.errors import InputError
 from carsim.base.files import write_whole
 from carsim.design import load_design
-from carsim.machine import parts
 from carsim.metrics import METRICS
 from carsim.metrics.table import RESOURCES
 from carsim.report import check_folder, save_report, summary
 from carsim.report.files import OUTPUT_FILES, REPORT
 from carsim.report.folder import whole_folder
-from carsim.report.notes import notes_of
 from carsim.report.stored import stored
 from carsim.report.summary_file import read_run
-from carsim.runs.pipeline import run
 
 OURS = ("a.txt", "b.txt")
 
@@ -175,15 +172,3 @@ def test_the_cure_is_that_of_the_reason(tmp_path, number, cure):
     with pytest.raises(InputError) as caught:
         write_whole(tmp_path / "a.txt", fail)
     assert caught.value.cure == cure
-
-
-def test_that_phases_were_interpolated_is_said(monkeypatch):
-    design, traces = tiny_design(), [tiny_trace()]
-    words = "2,048 were played"
-    every = run(design, traces, fidelity="tile")
-    assert words not in " ".join(notes_of(every))
-    monkeypatch.setattr(parts.phase, "MOST_PLAYED", 10)
-    some = run(design, traces, fidelity="tile")
-    assert words in " ".join(notes_of(some))
-    assert some.phases_simulated == every.phases_simulated
-    assert some.chosen.latency_s == pytest.approx(every.chosen.latency_s, rel=0.001)

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from plainly import phase_cycles
 from tiny import tiny_report
 
 from carsim.base.errors import InputError
@@ -19,8 +20,8 @@ from carsim.report.chrome import chrome_trace
 from carsim.runs.timeline import (
     MAX_LAYER_STEPS,
     Sample,
-    Slice,
     Timeline,
+    TrackSlice,
     check_window,
     record_timeline,
     usage_by_step,
@@ -38,7 +39,7 @@ EACH = pytest.mark.parametrize("overrides", DESIGNS.values(), ids=DESIGNS)
 def cycles_of(row, first, stop):
     """Cycles of steps of the first batch as the run itself counted them."""
     simulation = simulate(row.simulation.plan, row.batches, detail=True)
-    layers = sum(cycles[0, first:stop].sum() for cycles in simulation.phase_cycles.values())
+    layers = sum(cycles[0, first:stop].sum() for cycles in phase_cycles(simulation).values())
     head = simulation.totals.get("head")
     return int(layers) + (head.cycles // head.count * (stop - first) if head else 0)
 
@@ -185,7 +186,7 @@ def test_a_chrome_trace_is_valid_and_as_long_as_the_window():
 
 def test_slices_meet_in_the_nanosecond_of_their_boundary():
     # 300 MHz has 10/3 ns per cycle: boundaries at 0, 23.3, 26.7 and 36.7 ns.
-    slices = tuple(Slice("core 0", "x", *ends) for ends in ((0, 7), (7, 8), (8, 11)))
+    slices = tuple(TrackSlice("core 0", "x", *ends) for ends in ((0, 7), (7, 8), (8, 11)))
     timeline = Timeline(11, ("top", "core 0"), slices, (Sample("GB/s", 7, 0.5),))
     document = chrome_trace(timeline, 300.0, "", {})
     assert assert_valid(document) == {2: [(0, 23), (23, 4), (27, 10)]}
@@ -197,6 +198,6 @@ def test_slices_meet_in_the_nanosecond_of_their_boundary():
 
 
 def test_a_viewer_that_truncates_to_nanoseconds_sees_no_overlap():
-    slices = tuple(Slice("core 0", "x", n, n + 1) for n in range(3000))
+    slices = tuple(TrackSlice("core 0", "x", n, n + 1) for n in range(3000))
     document = chrome_trace(Timeline(3000, ("core 0",), slices), 1000.0, "a cycle a ns", {})
     assert assert_valid(document) == {1: [(n, 1) for n in range(3000)]}

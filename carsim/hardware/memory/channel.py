@@ -26,7 +26,7 @@ between them; no request is preferred because it has waited long.
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from carsim.hardware.memory.base import MemoryStandard
@@ -49,9 +49,6 @@ DRAIN_FROM, DRAIN_TO = 0.8, 0.2
 """Fill of the write queue at which a batch of writes begins and ends (Ramulator 2's defaults)."""
 
 READ, WRITE = 0, 1
-
-Emit = Callable[[int, str, int, int], None]
-"""Called with clock, command (``ACT``, ``PRE``, ``RD``, ``WR``), bank and row."""
 
 _NEVER = 1 << 60
 _NONE, _COLUMN, _PRECHARGE, _ACTIVATE = range(4)
@@ -122,7 +119,6 @@ class Channel:
         source: What is asked for, in order.
         window: Reads in flight, in bursts.
         queue: Bursts that each queue holds; as many as the window if left out.
-        emit: Observer of the commands.
     """
 
     def __init__(
@@ -131,12 +127,10 @@ class Channel:
         source: Iterator[Burst],
         window: int,
         queue: int | None = None,
-        emit: Emit | None = None,
     ) -> None:
         t = self._t = standard
         self._source = source
         self._next = next(source)
-        self._emit = emit
         self._banks = [_Bank(number, t) for number in range(t.banks)]
         self._queue = min(window, queue or window)
         # Clocks at which slots are free.
@@ -263,8 +257,6 @@ class Channel:
 
     def _close(self, bank: _Bank, at: int) -> None:
         """Precharge the open row, for which no request waits."""
-        if self._emit:
-            self._emit(at, "PRE", bank.number, bank.row)
         # What the precharge waited for is what the activate after it is late for.
         bank.act_blame = bank.known_blame if bank.known_at >= bank.pre_at else ROW_CYCLE
         bank.row = -1
@@ -278,8 +270,6 @@ class Channel:
         elif bank.known_at >= bank.act_at:
             bank.act_blame = bank.known_blame
         bank.row = bank.queues[self._direction][0][0]
-        if self._emit:
-            self._emit(at, "ACT", bank.number, bank.row)
         bank.col_at = at + t.trcd_nck
         bank.pre_at = at + t.tras_nck
         self._window_of_acts.append(at)
@@ -303,8 +293,6 @@ class Channel:
         self._free[direction].append(at + self._slot_nck if direction == READ else at)
         self._waiting[direction] -= 1
         self._bursts += 1
-        if self._emit:
-            self._emit(at, "RD" if direction == READ else "WR", bank.number, bank.row)
 
     def _blame(self, bank: _Bank, at: int) -> str:
         """Reason that the burst of this bank did not follow the last one at once."""

@@ -1,21 +1,14 @@
 """The table of memory standards: ``standards.csv``, a row a speed bin, and ``families.csv``."""
 
-import csv
 from collections.abc import Mapping
 from dataclasses import fields
-from importlib import resources
 from operator import attrgetter
 
+from carsim.base.files import packaged_rows
 from carsim.base.registry import Registry
 from carsim.hardware.memory.base import MemoryStandard
 
-
-def _rows(name: str) -> list[dict[str, str]]:
-    text = resources.files("carsim.hardware.memory").joinpath(name).read_text(encoding="utf-8")
-    return list(csv.DictReader(text.splitlines()))
-
-
-FAMILIES = {row["family"]: row for row in _rows("families.csv")}
+FAMILIES = {row["family"]: row for row in packaged_rows("carsim.hardware.memory", "families.csv")}
 """Name -> what its rows have in common, as texts."""
 
 
@@ -32,7 +25,9 @@ def _parse(row: Mapping[str, str]) -> MemoryStandard:
 
 
 STANDARDS: Registry[MemoryStandard] = Registry(
-    "DRAM standard", attrgetter("name"), map(_parse, _rows("standards.csv"))
+    "DRAM standard",
+    attrgetter("name"),
+    map(_parse, packaged_rows("carsim.hardware.memory", "standards.csv")),
 )
 """Name -> row."""
 

@@ -71,8 +71,9 @@ class Schedule(ABC):
     * ``assign`` gives every computing sequence exactly one core in range and every replaying one
       :data:`REPLAYS`; a row depends on nothing but that row; no core gets more than
       ``slots_per_core`` sequences;
-    * ``dispatch`` sends every instruction of every computing sequence once, to the core that
-      ``assign`` names, none of a replaying one, and ends after ``dispatch_cycles``;
+    * ``dispatch``, which most kinds inherit, sends every instruction of every computing sequence
+      once, to the core that ``assign`` names, none of a replaying one, and ends after
+      ``dispatch_cycles``;
     * ``fitted``, which few kinds have, returns a schedule that keeps the same promises.
 
     To add one: a file with a subclass, and a line in ``carsim.hardware.schedule.SCHEDULES``. The
@@ -108,7 +109,6 @@ class Schedule(ABC):
         checked, the discarded ones too.
         """
 
-    @abstractmethod
     def dispatch(
         self,
         env: "simpy.Environment",
@@ -117,7 +117,21 @@ class Schedule(ABC):
         cores: int,
         send: Send,
     ) -> Process:
-        """The dispatcher as a SimPy process; it starts when the decisions of a layer are known."""
+        """The dispatcher as a SimPy process; it starts when the decisions of a layer are known.
+
+        A central dispatcher latches, scans, then checks the instructions of all sequences; if not,
+        core n checks those of sequences n, n + cores, ..., all cores side by side.
+        """
+        (mapping,) = self.assign(np.array([computing]), cores).tolist()  # the Mapping Registers
+        sequences = list(enumerate(mapping))
+        if self.central:
+            scan_cycles = len(sequences) * registers.scan_cycles_per_sequence
+            yield env.timeout(registers.latch_cycles + scan_cycles)
+            yield from check_instructions(env, registers, sequences, send)
+        else:
+            each = [sequences[core::cores] for core in range(cores)]
+            checks = (check_instructions(env, registers, own, send) for own in each)
+            yield env.all_of([*map(env.process, checks)])
 
     def fitted(self, cycles_of: CyclesOf, batch: int, cores: int) -> "Schedule":
         """This schedule for one machine: itself, unless it looks at what the machine takes.

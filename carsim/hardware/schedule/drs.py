@@ -10,48 +10,9 @@ is complete holds the MLP up.
 Simplification: an MLP starts when its last instruction has been sent, not with its first.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeVar
-
 import numpy as np
 
-from carsim.hardware.schedule.base import (
-    REPLAYS,
-    Bools,
-    Cores,
-    Process,
-    Registers,
-    Schedule,
-    Send,
-    check_instructions,
-)
-
-if TYPE_CHECKING:
-    import simpy
-
-Order = TypeVar("Order", int, Cores)
-
-
-class IndexRegister:
-    """One bit per sequence: 1 computes, 0 replays."""
-
-    def __init__(self, width_bits: int) -> None:
-        self.width_bits = width_bits
-        self.bits = 0
-
-    def latch(self, computing: Sequence[bool]) -> None:
-        """Take the decisions of one layer.
-
-        Raises:
-            ValueError: More sequences than bits.
-        """
-        if len(computing) > self.width_bits:
-            raise ValueError(f"{len(computing)} sequences in a register of {self.width_bits} bits")
-        self.bits = sum(1 << b for b, computes in enumerate(computing) if computes)
-
-    def computes(self, sequence: int) -> bool:
-        """The bit of one sequence."""
-        return bool(self.bits >> sequence & 1)
+from carsim.hardware.schedule.base import REPLAYS, Bools, Cores, Registers, Schedule
 
 
 class Drs(Schedule):
@@ -64,7 +25,7 @@ class Drs(Schedule):
     label = "DRS"
     compared = True
 
-    def core_of(self, order: Order, computing: Order, batch: int, cores: int) -> Order:
+    def core_of(self, order: Cores, computing: Cores, batch: int, cores: int) -> Cores:
         """The core of the ``order``-th of all computing sequences of a batch: round robin."""
         return order % cores
 
@@ -78,24 +39,3 @@ class Drs(Schedule):
         """Latch + B (scan + instructions x check)."""
         of_sequence = registers.scan_cycles_per_sequence + registers.check_cycles
         return registers.latch_cycles + batch * of_sequence
-
-    def dispatch(
-        self,
-        env: "simpy.Environment",
-        registers: Registers,
-        computing: Sequence[bool],
-        cores: int,
-        send: Send,
-    ) -> Process:
-        """Latch, scan, then check and send."""
-        index = IndexRegister(registers.index_register_bits)
-        yield env.timeout(registers.latch_cycles)
-        index.latch(computing)
-        mapping = [REPLAYS] * len(computing)  # the Mapping Registers
-        order = 0
-        for sequence in range(len(computing)):
-            yield env.timeout(registers.scan_cycles_per_sequence)
-            if index.computes(sequence):
-                mapping[sequence] = self.core_of(order, sum(computing), len(computing), cores)
-                order += 1
-        yield from check_instructions(env, registers, list(enumerate(mapping)), send)

@@ -3,8 +3,8 @@
 It costs what DRS costs: the same registers, another rule of the scan.
 """
 
-from carsim.hardware.schedule.base import slots_per_core
-from carsim.hardware.schedule.drs import Drs, Order
+from carsim.hardware.schedule.base import Cores, slots_per_core
+from carsim.hardware.schedule.drs import Drs
 
 
 class Pack(Drs):
@@ -14,6 +14,6 @@ class Pack(Drs):
     label = "pack"
     compared = False
 
-    def core_of(self, order: Order, computing: Order, batch: int, cores: int) -> Order:
+    def core_of(self, order: Cores, computing: Cores, batch: int, cores: int) -> Cores:
         """Core = order among the computing sequences // slots."""
         return order // slots_per_core(batch, cores)

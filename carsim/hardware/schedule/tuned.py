@@ -16,8 +16,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from carsim.hardware.schedule.base import CyclesOf, Schedule, slots_per_core
-from carsim.hardware.schedule.drs import Drs, Order
+from carsim.hardware.schedule.base import Cores, CyclesOf, Schedule, slots_per_core
+from carsim.hardware.schedule.drs import Drs
 
 
 class Tuned(Drs):
@@ -34,11 +34,11 @@ class Tuned(Drs):
     def __init__(self, used: Sequence[int] = ()) -> None:
         self.used = tuple(used)
 
-    def core_of(self, order: Order, computing: Order, batch: int, cores: int) -> Order:
+    def core_of(self, order: Cores, computing: Cores, batch: int, cores: int) -> Cores:
         """Round robin over the cores in use."""
         least = -(-computing // slots_per_core(batch, cores))
         table = np.array([*self.used, *[cores] * (batch + 1 - len(self.used))])
-        core: Order = order % np.clip(table[computing], np.maximum(least, 1), cores)
+        core: Cores = order % np.clip(table[computing], np.maximum(least, 1), cores)
         return core
 
     def fitted(self, cycles_of: CyclesOf, batch: int, cores: int) -> Schedule:

@@ -111,7 +111,7 @@ class FitRow:
 
     @property
     def share(self) -> float:
-        """What is needed over what is available; where there is none, what is needed."""
+        """The amount needed over that available; the amount needed where none is."""
         return self.needed / (self.available or 1)
 
     @property
@@ -237,15 +237,15 @@ class Technology(Section, ABC):
 
     @abstractmethod
     def available(self, board: AnyBoard) -> Mapping[str, float]:
-        """How much of each resource the board has."""
+        """Amount of each resource that the board has."""
 
     @abstractmethod
     def resources(self, design: AnyDesign) -> Resources:
-        """What the design takes, by component, whether or not the board has it."""
+        """Amounts that the design takes, by component, whether or not the board has them."""
 
     @abstractmethod
     def warnings(self, design: AnyDesign, used: Resources) -> Iterable[str]:
-        """What to be wary of, a line each."""
+        """Warnings, a line each."""
 
     def intervals(self, design: AnyDesign) -> Mapping[str, tuple[float, float]]:
         """Ends of amounts that are known within an interval, by name of the resource."""

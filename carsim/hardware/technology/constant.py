@@ -1,11 +1,10 @@
 """A constant with the interval in which it is believed to lie, and its source."""
 
-import csv
 from collections.abc import Mapping
-from importlib import resources
 
 from pydantic import Field, model_validator
 
+from carsim.base.files import packaged_rows
 from carsim.base.section import FieldError, NonNegativeFloat, Section
 
 
@@ -30,8 +29,7 @@ class Constant(Section):
 
 def rows_of(name: str) -> list[dict[str, str]]:
     """Rows of a table in ``data``."""
-    text = resources.files("carsim.hardware.technology").joinpath(f"data/{name}.csv")
-    return list(csv.DictReader(text.read_text(encoding="utf-8").splitlines()))
+    return packaged_rows("carsim.hardware.technology", f"data/{name}.csv")
 
 
 def numbers(row: Mapping[str, str], texts: tuple[str, ...]) -> dict[str, str | float]:

@@ -13,7 +13,7 @@ from carsim.base.files import read_text
 from carsim.base.text import count
 from carsim.report.figures.breakdown import LOOKS
 from carsim.report.figures.plot import Panel, Plot, Series
-from carsim.runs.timeline import PHASES, STEPS, Slice, record_timeline
+from carsim.runs.timeline import PHASES, STEPS, TrackSlice, record_timeline
 
 if TYPE_CHECKING:
     from carsim.machine.row import RowResult
@@ -41,7 +41,7 @@ def timeline_plot(folder: Path, window_ms: tuple[float, float] | None = None) ->
     try:
         document = json.loads(read_text(path, MAX_BYTES, "take a shorter timeline"))
         events = [event for event in document["traceEvents"] if event["ph"] == "X"]
-        spans = [Slice(event["cat"], event["name"], **event["args"]) for event in events]
+        spans = [TrackSlice(event["cat"], event["name"], **event["args"]) for event in events]
         per_ms = 1e3 * document["otherData"]["clock_mhz"]
         if window_ms is None:
             window_ms = 0.0, _end(spans, LAYERS) / per_ms
@@ -77,7 +77,7 @@ def mixed_layer(row: "RowResult", step: int) -> int:
     return int(np.abs(replaying - 0.5).argmin())
 
 
-def _end(spans: Sequence[Slice], names: tuple[str, ...]) -> int:
+def _end(spans: Sequence[TrackSlice], names: tuple[str, ...]) -> int:
     """End of the first step's phases whose names begin so, cycles; of all if there are none."""
     step_end = min(span.end_cycle for span in spans if span.track == STEPS)
     phases = [s for s in spans if s.track == PHASES and s.end_cycle <= step_end]
@@ -85,7 +85,7 @@ def _end(spans: Sequence[Slice], names: tuple[str, ...]) -> int:
 
 
 def _drawn(
-    spans: Sequence[Slice], per_unit: float, unit: str, window: tuple[float, float], title: str
+    spans: Sequence[TrackSlice], per_unit: float, unit: str, window: tuple[float, float], title: str
 ) -> Plot:
     """Bars of the spans within a window; tracks that repeat what others do are left out."""
     first, last = window

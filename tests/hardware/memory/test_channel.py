@@ -3,15 +3,12 @@
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from carsim.hardware.memory import STANDARDS, AccessPattern, MemoryStandard
 from carsim.hardware.memory.channel import (
-    ACCEPT_NCK,
-    REFILL_NCK,
-    REQUESTS,
     ROW_CYCLE,
     TURNAROUND,
     Channel,
@@ -25,18 +22,32 @@ Command = tuple[int, str, int, int]
 """Clock, command, bank, row."""
 
 
+class Recorded(Channel):
+    """A channel that keeps its commands."""
+
+    def __init__(self, *given: Any) -> None:
+        self.commands: list[Command] = []
+        super().__init__(*given)
+
+    def _close(self, bank: Any, at: int) -> None:
+        self.commands.append((at, "PRE", bank.number, bank.row))
+        super()._close(bank, at)
+
+    def _open(self, bank: Any, at: int) -> None:
+        super()._open(bank, at)
+        self.commands.append((at, "ACT", bank.number, bank.row))
+
+    def _move(self, bank: Any, at: int) -> None:
+        self.commands.append((at, ("RD", "WR")[self._direction], bank.number, bank.row))
+        super()._move(bank, at)
+
+
 def schedule(
     timings: MemoryStandard, source: Iterator[Burst], window: int = 32
 ) -> tuple[RefreshInterval, list[Command]]:
     """Run one interval and return what it did with its commands in order of time."""
-    commands: list[Command] = []
-    channel = Channel(
-        timings,
-        source,
-        window,
-        emit=lambda clock, name, bank, row: commands.append((clock, name, bank, row)),
-    )
-    return channel.run(), sorted(commands)
+    channel = Recorded(timings, source, window)
+    return channel.run(), sorted(channel.commands)
 
 
 def of_access(
@@ -64,13 +75,6 @@ def test_a_lone_read_of_a_closed_bank_waits_trcd() -> None:
     assert commands[:2] == [(0, "ACT", 0, 7), (DDR4.trcd_nck, "RD", 0, 7)]
 
 
-def test_the_next_lone_read_comes_when_the_data_of_the_last_have_arrived() -> None:
-    _, commands = schedule(DDR4, repeat((0, 7, False)), window=1)
-    slot = ACCEPT_NCK + DDR4.cl_nck + DDR4.burst_nck + REFILL_NCK
-    reads = clocks(commands, "RD")
-    assert {later - earlier for earlier, later in itertools.pairwise(reads)} == {slot}
-
-
 def test_a_conflict_precharges_after_tras_and_activates_trp_later() -> None:
     _, commands = schedule(DDR4, repeat((0, 7, False), (0, 8, False)), window=2)
     # the read at tRCD = 17 frees the bank at 17 + tRTP = 26, but the row is open until tRAS = 39
@@ -95,13 +99,6 @@ def test_a_fifth_activate_waits_for_the_window_of_four() -> None:
     assert clocks(commands, "ACT")[:5] == [0, 4, 8, 12, 26]
 
 
-def test_reads_of_one_bank_group_are_tccd_l_apart_and_of_two_tccd_s() -> None:
-    _, one = schedule(DDR4, repeat((0, 1, False)))
-    _, two = schedule(DDR4, repeat((0, 1, False), (1, 1, False)))
-    assert {b - a for a, b in itertools.pairwise(clocks(one, "RD"))} == {DDR4.tccd_l_nck}
-    assert clocks(two, "RD")[-1] - clocks(two, "RD")[-2] == DDR4.tccd_s_nck
-
-
 def test_a_row_that_a_waiting_request_wants_stays_open() -> None:
     # Row 8 is asked for before the second burst of row 7, which still goes first.
     source = repeat((0, 7, False), (0, 8, False), (0, 7, False), (0, 8, False))
@@ -120,15 +117,6 @@ def test_writes_wait_and_are_drained_in_batches() -> None:
     assert TURNAROUND in interval.idle_nck
 
 
-def test_the_bus_turns_when_the_queue_of_writes_is_four_fifths_full() -> None:
-    # Of seven reads and a write in turn, the 26th of 32 writes comes behind 26 x 7 reads, of which
-    # 32 may be under way.
-    source = repeat(*[(0, 7, False)] * 7, (1, 7, True))
-    _, commands = schedule(DDR4, source)
-    kinds = [name for _, name, _, _ in commands if name in ("RD", "WR")]
-    assert 26 * 7 - 32 <= kinds.index("WR") <= 26 * 7
-
-
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("bank", [0, 1])
 def test_a_turn_of_the_bus_takes_what_the_datasheet_says(name: str, bank: int) -> None:
@@ -143,11 +131,6 @@ def test_a_turn_of_the_bus_takes_what_the_datasheet_says(name: str, bank: int) -
     wait = t.twtr_l_nck if same_group else t.twtr_s_nck
     assert min(turns["RD", "WR"]) == t.cl_nck + t.tdqsck_nck + t.burst_nck + 2 - t.cwl_nck
     assert min(turns["WR", "RD"]) == t.cwl_nck + t.burst_nck + wait
-
-
-def test_what_a_window_of_one_waits_for_is_the_request() -> None:
-    interval, _ = of_access(DDR4, AccessPattern(chunk_bytes=64, random=True, outstanding=1))
-    assert set(interval.idle_nck) == {REQUESTS}
 
 
 def test_all_banks_are_precharged_in_time_for_the_refresh() -> None:
@@ -166,16 +149,6 @@ def test_all_banks_are_precharged_in_time_for_the_refresh() -> None:
         columns = [command for command in commands if command[1] in done]
         assert all(clock + done[name] + DDR4.trp_nck <= refresh_at for clock, name, _, _ in columns)
         assert last[0] > refresh_at - 200  # and not much earlier
-
-
-def test_refresh_is_the_only_loss_of_a_sequential_stream_whose_rows_never_end() -> None:
-    endless = replace(DDR4, columns=1 << 20)
-    interval, _ = of_access(endless, AccessPattern())
-    lost = endless.trefi_nck - interval.bursts * endless.burst_nck
-    # tRFC, tRP and tRTP before it, tRCD after it; less than a burst of rounding
-    known = endless.trfc_nck + endless.trp_nck + endless.trtp_nck + endless.trcd_nck
-    assert abs(lost - known) <= endless.burst_nck + sum(interval.idle_nck.values())
-    assert sum(interval.idle_nck.values()) < 60  # while the first rows are opened
 
 
 # Every rule for every pair of commands, checked by a plain reading of the datasheet.
@@ -270,8 +243,3 @@ def test_all_commands_share_the_command_bus(name: str) -> None:
         kind = {"PRE": "precharge", "ACT": "activate"}.get(command, "column")
         held = getattr(timings, f"{kind}_nck")
         assert later - clock >= held > 0
-
-
-def test_the_same_question_gives_the_same_commands() -> None:
-    access = AccessPattern(chunk_bytes=128, random=True, read_fraction=0.75)
-    assert of_access(DDR4, access) == of_access(DDR4, access)

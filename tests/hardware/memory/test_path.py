@@ -64,12 +64,6 @@ def test_ports_that_share_one_of_the_controller_halve_it() -> None:
     assert port_gbps(alone, 100.0) == pytest.approx(3.2)
 
 
-def test_wide_ports_leave_the_memory_as_the_limit() -> None:
-    path = memory_path("ps_ddr", memory(clock_mhz=333.0), 250.0).at(ONE)
-    assert path.limited_by == "memory"
-    assert path.sustained_gbps == path.dram_gbps < 17.07
-
-
 def test_latency_is_that_of_device_and_interconnect_in_fabric_cycles() -> None:
     slow = memory_path("m", memory(), 250.0)
     without = memory_path("m", memory().model_copy(update={"interconnect_ns": 0.0}), 250.0)
@@ -123,12 +117,6 @@ def test_measured_efficiencies_are_an_interval_around_the_rate() -> None:
     assert high == path.rate(ONE)  # the model's own is above what was measured
     plain = memory_path("m", memory(), 250.0)
     assert plain.interval(ONE) == (plain.rate(ONE), plain.rate(ONE))
-
-
-def test_the_same_memory_has_the_same_path_object_and_remembers_its_rates() -> None:
-    path = memory_path("m", memory(), 250.0)
-    assert memory_path("m", memory(), 250.0) is path
-    assert path.at(ONE) is path.at(AccessPattern(1, 4096))
 
 
 @pytest.mark.parametrize(

@@ -32,13 +32,6 @@ def test_interleaved_bank_groups_keep_a_stream_in_one_bank_of_each() -> None:
     assert set(rows) == {0}
 
 
-def test_a_sequential_stream_stays_in_a_row_for_all_of_its_bursts() -> None:
-    whole_rows = DDR4.banks * DDR4.row_bursts
-    rows = [burst.row for burst in first(AccessPattern(), 3 * whole_rows)]
-    lengths = [len(list(same)) for _, same in itertools.groupby(rows)]
-    assert max(lengths) == whole_rows
-
-
 def test_streams_take_turns_chunk_by_chunk_in_rows_of_their_own() -> None:
     found = first(AccessPattern(3, 256), 36)
     rows = [burst.row for burst in found]

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 pytest.importorskip("amaranth", reason="needs the extra carsim[rtl]")
 
 from amaranth.sim import Simulator
-from gates import mutant
 
 from carsim.decisions.replay.tas import temporal_attention_score
 from carsim.hardware.rtl.tas import LATENCY_CYCLES, TasUnit
@@ -123,27 +122,3 @@ def test_it_decides_as_the_rule_of_the_simulator() -> None:
 def test_lanes_must_divide_a_head() -> None:
     with pytest.raises(ValueError, match="3 lanes do not divide a head of 8 elements"):
         TasUnit.check(8, 3)
-
-
-MUTANTS = {
-    "ties replay": ("total > self.limit", "total >= self.limit"),
-    "the row before is not forgotten": ("Mux(flags[3], 0, total)", "total"),
-    "the head before is not forgotten": ("Mux(flags[1], 0, dot)", "dot"),
-    "the zero point is left out": ("dot - zero * q_dot", "dot"),
-    "elements that are not there count": (
-        "with m.If(flags[0]):\n            m.d.sync += [\n                dot",
-        "with m.If(1):\n            m.d.sync += [\n                dot",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", MUTANTS)
-def test_a_bug_on_purpose_is_caught(name: str) -> None:
-    changed = mutant("tas", *MUTANTS[name])
-    caught = False
-    for seed in range(6):
-        rows = draw_rows(seed, 2, 4, 8, 4)
-        unit = changed.TasUnit(heads=2, head_dim=4, lanes=2, q_bits=8, k_bits=4)
-        found = [(replay, total) for _, replay, total in decide(unit, rows, 2, gap=1)]
-        caught |= found != [(exact(row) > row["limit"], exact(row)) for row in rows]
-    assert caught

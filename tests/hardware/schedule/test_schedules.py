@@ -17,7 +17,6 @@ from carsim.hardware.schedule import (
     Schedule,
     slots_per_core,
 )
-from carsim.hardware.schedule.drs import IndexRegister
 from carsim.testing import CONTRACTS
 
 MASKS = st.lists(st.booleans(), min_size=1, max_size=12)
@@ -75,12 +74,3 @@ def test_drs_latches_scans_and_checks_one_instruction_after_the_other() -> None:
     )
     env.run()
     assert log == [(10 + 12, 1, 0, 0), (10 + 16, 1, 1, 0)]
-
-
-def test_the_index_register_forgets_the_layer_before_and_refuses_too_many() -> None:
-    register = IndexRegister(2)
-    register.latch([True, True])
-    register.latch([False, True])
-    assert [register.computes(b) for b in range(2)] == [False, True]
-    with pytest.raises(ValueError, match="3 sequences in a register of 2 bits"):
-        register.latch([True] * 3)

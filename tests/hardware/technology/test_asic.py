@@ -3,11 +3,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tiny import resources
 
 from carsim.base.errors import InputError
 from carsim.cost.energy import energy
 from carsim.cost.fit import check_fit
-from carsim.cost.resources import resources
 from carsim.design import Design, load_design, override
 from carsim.hardware.technology import Resources
 from carsim.hardware.technology.asic import NODES, OPERATORS, SRAM_MM2_PER_KIB, Asic, Operator
@@ -38,12 +38,6 @@ def test_a_component_is_cells_over_the_floor_that_they_cover() -> None:
     assert found["weight buffers"]["area_mm2"] == pytest.approx(2 * 128 * SRAM_MM2_PER_KIB.value)
     rest = area(override(ASIC, {"machine.array.arithmetic": "int8"})) / 1.3
     assert found["control"]["area_mm2"] == pytest.approx(0.3 * rest)
-
-
-def test_wider_products_take_more_area() -> None:
-    sizes = [OPERATORS[kind].um2 for kind in ("int4", "int4x8", "int8", "int16", "fp16")]
-    assert sizes == sorted(sizes)
-    assert sizes[-1] < FP32.um2
 
 
 @given(

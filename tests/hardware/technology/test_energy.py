@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiny import resources
 
 from carsim.base.errors import InputError
 from carsim.cost.energy import EnergyPart, EnergyReport, energy
-from carsim.cost.resources import resources
 from carsim.design import load_design, override
 from carsim.hardware.energy import Energy
 from carsim.hardware.memory import STANDARDS
@@ -198,20 +198,6 @@ def test_energy_is_linear_in_the_work(a: Activity, b: Activity) -> None:
     assert half.low_j == pytest.approx(together.board.low_j / 2, rel=1e-12)
     assert together.board.low_j <= together.board.value_j <= together.board.high_j
     assert together.above_idle.value_j <= together.device.value_j <= together.board.value_j
-
-
-@settings(max_examples=30)
-@given(activities, st.integers(1, 16), st.integers(1, 16))
-def test_more_cores_take_more_of_everything_for_the_same_work(
-    work: Activity, cores: int, more: int
-) -> None:
-    """Idle cores are not free."""
-    few = override(load_design("zcu102"), {"machine.cores": cores})
-    many = override(few, {"machine.cores": cores + more})
-    a, b = resources(few), resources(many)
-    assert all(a.totals[name] < b.totals[name] for name in ("dsp", "bram36", "lut"))
-    work = replace(work, cycles=work.cycles + 1, dram_bytes={})
-    assert energy(few, work, a).board.value_j < energy(many, work, b).board.value_j
 
 
 def test_every_memory_of_the_table_has_joules() -> None:

@@ -9,8 +9,6 @@ from carsim.cost.fit import (
     FitRow,
     activation_bytes_per_token,
     check_fit,
-    head_kv_bytes,
-    sequences_per_core,
     widest_activations,
 )
 from carsim.design import load_design, override
@@ -78,24 +76,11 @@ def test_a_buffer_holds_one_tile_that_is_read_and_one_that_is_filled(buffer: str
     assert (row.needed, row.unit) == (32 * 1024, "B")
 
 
-def test_sequences_left_over_make_the_fullest_core() -> None:
-    machine = override(ZCU102, {"machine.cores": 4}).machine
-    dealt = [sequences_per_core(machine, batch, split=False) for batch in (1, 4, 5, 8, 9)]
-    assert dealt == [1, 1, 2, 2, 3]
-    assert [sequences_per_core(machine, batch, split=True) for batch in (1, 5)] == [1, 5]
-
-
 def test_several_misfits_are_all_reported() -> None:
     changes = {"machine.include_head": True, "machine.weight_buffer_kib": 2048}
     report = check_fit(override(ZCU102, changes), VILA_U)
     assert [line.split(":")[0] for line in report.misfits] == ["block RAM", "memory ps_ddr"]
     assert report.counts["bram36"].used > report.counts["bram36"].available
-
-
-def test_a_linear_head_keeps_nothing_on_chip() -> None:
-    design = override(ZCU102_16GB, LINEAR)
-    assert head_kv_bytes(design.model) == 0
-    assert head_kv_bytes(ZCU102_16GB.model) == 122_880
 
 
 def test_widest_activations_are_those_of_the_mlp() -> None:

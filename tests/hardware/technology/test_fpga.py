@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiny import resources
 
-from carsim.cost.resources import resources
 from carsim.design import load_design, override
 from carsim.hardware.machine import Array
 from carsim.hardware.technology.base import Resources

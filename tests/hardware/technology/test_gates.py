@@ -1,8 +1,8 @@
 """Resources of dispatchers from the table of syntheses."""
 
 import pytest
+from tiny import resources
 
-from carsim.cost.resources import resources
 from carsim.design import load_design, override
 from carsim.hardware.schedule import DEFAULT, SCHEDULES
 from carsim.hardware.schedule.base import Schedule
@@ -28,14 +28,6 @@ def test_rows_that_are_held_out_differ_by_no_more_than_is_said() -> None:
     for which, field in enumerate(HELD_OUT_ERROR._fields):
         worst = max(abs(found(row)[which] / int(row[field]) - 1) for row in held_out)
         assert worst == pytest.approx(HELD_OUT_ERROR[which], abs=0.005)
-
-
-@pytest.mark.parametrize("cores", [1, 3, 16, 20])
-def test_more_sequences_never_take_less(cores: int) -> None:
-    for kind in SCHEDULES:
-        luts = [dispatcher(kind, n, cores).lut for n in (1, 2, 20, 32, 64, 80)]
-        assert luts == sorted(luts)
-        assert 0 <= luts[0] <= luts[-1] < 2000
 
 
 def test_between_rows_it_is_linear_and_goes_on_beyond_them() -> None:

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tiny import resources
 
 from carsim.cost.energy import EnergyReport, energy
 from carsim.cost.interval import Draws, Ratio, Term, drawn, ratio_of
-from carsim.cost.resources import resources
 from carsim.design import Design, load_design, override
 from carsim.workload.activity import Activity
 

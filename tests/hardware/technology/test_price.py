@@ -3,10 +3,10 @@
 import re
 
 import pytest
+from tiny import resources
 
 from carsim.cost.energy import energy
 from carsim.cost.fit import FitReport, check_fit
-from carsim.cost.resources import resources
 from carsim.design import Design, load_design, override
 from carsim.design.load import shipped_presets
 from carsim.hardware.memory import STANDARDS

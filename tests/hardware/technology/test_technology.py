@@ -5,11 +5,11 @@ from typing import ClassVar, Literal
 
 import pytest
 from strategies import CONSTANT, ENERGY, raw_design
+from tiny import resources
 
 from carsim.base.errors import InputError
 from carsim.cost.energy import energy
 from carsim.cost.fit import check_fit
-from carsim.cost.resources import resources
 from carsim.design import Design, load_design
 from carsim.hardware.board import Board
 from carsim.hardware.energy import Energy

@@ -1,11 +1,11 @@
 """Versal: slices and tiles by arithmetic, where arrays stand, and what that draws."""
 
 import pytest
+from tiny import resources
 
 from carsim.base.errors import InputError
 from carsim.cost.energy import energy
 from carsim.cost.fit import check_fit
-from carsim.cost.resources import resources
 from carsim.design import load_design, override
 from carsim.hardware.machine import Array
 from carsim.hardware.technology.fpga import array_dsp
