@@ -208,7 +208,7 @@ class OfDraft(Reader):
         if self._random is None:
             heads, served, n, head_dim = q.shape
             flat = q.reshape(1, heads, served * n, head_dim)
-            scores = self.state.scorer.scores(layer, most, flat)[0]
+            scores = self.state.scores(layer, most, flat)[0]
             scores = scores.reshape(heads, served, n, most).max(axis=1)  # [KV, n, most]
         else:
             scores = self._drawn((len(q), q.shape[2], most))

@@ -34,12 +34,12 @@ def test_a_trace_of_another_choice_is_refused_in_one_line(call, toy, tmp_path):
 
 
 def test_fields_that_do_nothing_are_refused_in_one_line(call, toy):
-    policy = "policy.attention={kind: draft, tables: 2}"
+    policy = "policy.attention={kind: ann, key_bits: 2}"
     status, out, err = call("run", toy[0], "--trace", toy[1], "--set", policy)
     assert (status, out) == (2, "")
     assert err == (
-        "carsim: --set policy.attention: $.policy.attention.tables: does nothing under scorer "
-        "'mean'; leave it out\n"
+        "carsim: --set policy.attention: $.policy.attention.key_bits: does nothing under search "
+        "'lsh'; leave it out\n"
     )
 
 

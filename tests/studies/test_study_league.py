@@ -29,7 +29,6 @@ POLICIES = [
     Dense(),
     Streaming(sinks=2, window=7),
     Draft(block_tokens=4, keep=0.4),
-    Draft(block_tokens=3, keep=0.3, scorer="minmax"),
     Ann(bits=2, tables=2, sinks=1, window=2),
     Ann(search="quantised", keep=0.3, sinks=1, window=2),
     TempCache(theta=0.3),
