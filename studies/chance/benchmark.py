@@ -37,7 +37,7 @@ from carsim.decoder.model import load_model
 from carsim.decoder.structures import Array
 from carsim.report.figures import style as plots
 from studies.chance.own import by_layer, counts_at, learned
-from studies.content import CLIPS, EXEMPT, SCRATCH, TUNING, TWIN, rows_of
+from studies.content import CLIPS, SCRATCH, TUNING, TWIN, rows_of
 from studies.drawing import drawing
 from studies.measured import FASTCAR, SHIPPED
 from studies.record import Archive, Ask, Kept
@@ -100,7 +100,7 @@ def rules_of(archive: Archive, share: float) -> dict[str, Rule]:
         wanted |= {f"{name}, age 1": Fresh(MEASURES[name]) for name in ("TAS", CHANGE)}
     scores: dict[str, Measure] = {"TAS": TasScore(), CHANGE: ChangeScore(), LEARNED: own}
     rules: dict[str, Rule] = {
-        f"{name}, one threshold": one_tau(archive, measure, share, EXEMPT)
+        f"{name}, one threshold": one_tau(archive, measure, share)
         for name, measure in scores.items()
     }
     rules |= {name: Counted(measure, counts) for name, measure in wanted.items()}

@@ -22,7 +22,7 @@ import pandas as pd
 
 from carsim.base.statistics import bootstrap_mean
 from carsim.decoder.content import TOKENS_PER_FRAME
-from studies.content import EXEMPT, TUNING, rows_of
+from studies.content import TUNING, rows_of
 from studies.record import Archive, Ask, Kept
 from studies.rules import Damped, Given, TasScore, permuted
 from studies.table import columns
@@ -53,8 +53,8 @@ def losses(archive: Archive, clips: tuple[str, ...], seed: int = 0) -> pd.DataFr
     book("random_zero", [Damped(each, 0.0) for each in drawn])
     book("random_half", [Damped(each, 0.5) for each in drawn])
     book("random_replay", list(drawn))
-    rules = {"tas": one_tau(archive, TasScore(), SHARE, EXEMPT)}
-    rules["even"] = equal_shares(archive, TasScore(), SHARE, EXEMPT)
+    rules = {"tas": one_tau(archive, TasScore(), SHARE)}
+    rules["even"] = equal_shares(archive, TasScore(), SHARE)
     for name, rule in rules.items():
         kept = book(f"{name}_replay", [rule] * len(rows))
         table[f"{name}_ratio"] = [each.replay[later][:, 1:].mean() for each in kept]

@@ -18,8 +18,8 @@ from carsim.decoder.precision import Arithmetic, Inputs
 from carsim.decoder.structures import Config, DecoderPolicy, stack_weights
 from studies import record, whole
 from studies.content import ROOT, Row
+from studies.frames import READERS
 from studies.league import cells, longer, machines, measured, run, tables
-from studies.league.frames import READERS
 from studies.rules import TasScore, Threshold
 from studies.run import quoted
 

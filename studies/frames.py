@@ -12,7 +12,6 @@ what it reads in any case stays: sinks, and the newest token. Keys that ``temp_c
 for themselves alone there.
 """
 
-from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -134,7 +133,6 @@ class Reader:
         new, values = k[:, :, slots], v[:, :, slots]
         self.policy.append(self.state, layer, slots, new, new, values)
 
-    @abstractmethod
     def _reads(self, layer: int, q: Array, seen: Bools, first: int) -> Bools | None:
         """What queries read, bool[KV, n, last]; None: all that they see.
 
@@ -144,6 +142,7 @@ class Reader:
             seen: What they see, bool[n, last].
             first: Slot of the first of them.
         """
+        return None
 
     def _members(self, layer: int, last: int) -> Array | None:
         """For how many tokens each key stands, [KV, last]; None: for itself."""
@@ -156,7 +155,7 @@ class Reader:
         n, last = seen.shape
         forced = forced | (np.arange(last) == np.arange(last - n, last)[:, None])
         scores = np.where(seen & ~forced, self._drawn(read.shape), -np.inf)
-        return _best(scores, np.count_nonzero(read & ~forced, axis=-1)) | forced
+        return best(scores, np.count_nonzero(read & ~forced, axis=-1)) | forced
 
     def _drawn(self, shape: tuple[int, ...]) -> Array:
         assert self._random is not None
@@ -169,13 +168,6 @@ def _by_head(q: Array, n_kv_heads: int) -> Array:
     n, n_heads, head_dim = q.shape
     served = q.reshape(n, n_kv_heads, n_heads // n_kv_heads, head_dim)
     return np.ascontiguousarray(served.transpose(1, 2, 0, 3))
-
-
-class OfDense(Reader):
-    """All keys."""
-
-    def _reads(self, layer: int, q: Array, seen: Bools, first: int) -> Bools | None:
-        return None
 
 
 class OfStreaming(Reader):
@@ -251,19 +243,7 @@ class OfAnn(Reader):
         if self._random is not None:
             scores = self._drawn((len(q), *seen.shape))
         assert scores is not None
-        return _best(np.where(free, scores, -np.inf), wanted) | forced
-
-
-def _best(scores: Array, k: Ints) -> Bools:
-    """The k best, as :func:`carsim.decisions.attention.search.best`, with another k per query."""
-    k = np.broadcast_to(k, scores.shape[:-1])[..., None]
-    place = np.clip(scores.shape[-1] - k, 0, scores.shape[-1] - 1)
-    least = np.take_along_axis(np.sort(scores, axis=-1), place, axis=-1)
-    chosen: Bools = scores >= least
-    wrong = np.count_nonzero(chosen, axis=-1) != k[..., 0]
-    if wrong.any():
-        chosen[wrong] = best(scores[wrong], k[wrong][..., 0])
-    return chosen
+        return best(np.where(free, scores, -np.inf), wanted) | forced
 
 
 class OfTempCache(Reader):
@@ -320,7 +300,7 @@ class OfAnnCa(Reader):
 
 
 READERS: dict[str, type[Reader]] = {
-    "dense": OfDense,
+    "dense": Reader,
     "streaming": OfStreaming,
     "draft": OfDraft,
     "ann": OfAnn,
