@@ -99,11 +99,12 @@ class Reader:
         k, v = k[:, :last], v[:, :last]
         slots = np.arange(last)
         seen = slots <= np.arange(first, last)[:, None]  # [n, last]
+        of_prompt = min(max(0, self.prompt - first), q.shape[2])
+        seen[:of_prompt] = self._prompt_reads(seen[:of_prompt], first)
         scores = (q * q.dtype.type(q.shape[-1] ** -0.5)) @ k[:, None].swapaxes(-1, -2)
         np.copyto(scores, -np.inf, where=~seen)
         scores -= scores.max(axis=-1, keepdims=True)
         weights = np.exp(scores, out=scores)  # [KV, g, n, last]
-        of_prompt = max(0, self.prompt - first)
         if of_prompt < q.shape[2]:
             mine = slice(of_prompt, None)
             read = self._reads(layer, q[:, :, mine], seen[mine], first + of_prompt)
@@ -144,6 +145,10 @@ class Reader:
         """
         return None
 
+    def _prompt_reads(self, seen: Bools, first: int) -> Bools:
+        """What the prompt's own queries read of what they see, bool[n, last]."""
+        return seen
+
     def _members(self, layer: int, last: int) -> Array | None:
         """For how many tokens each key stands, [KV, last]; None: for itself."""
         return None
@@ -171,15 +176,18 @@ def _by_head(q: Array, n_kv_heads: int) -> Array:
 
 
 class OfStreaming(Reader):
-    """Sinks and window. Prompts are shorter than any window here, and seen whole."""
+    """Sinks and window."""
 
     has_floor = True
 
     def _reads(self, layer: int, q: Array, seen: Bools, first: int) -> Bools | None:
+        read = np.broadcast_to(self._prompt_reads(seen, first), (len(q), *seen.shape))
+        sinks = seen & (np.arange(seen.shape[1]) < self.policy.sinks)
+        return self._or_chance(read, seen, sinks)
+
+    def _prompt_reads(self, seen: Bools, first: int) -> Bools:
         slots, own = np.arange(seen.shape[1]), np.arange(first, first + len(seen))[:, None]
-        sinks = seen & (slots < self.policy.sinks)
-        read = sinks | (seen & (own - slots < self.policy.window))
-        return self._or_chance(np.broadcast_to(read, (len(q), *read.shape)), seen, sinks)
+        return seen & ((slots < self.policy.sinks) | (own - slots < self.policy.window))
 
 
 class OfDraft(Reader):

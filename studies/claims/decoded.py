@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from carsim.base.statistics import bootstrap_mean
 from carsim.decisions.attention import AnnCa, TempCache
 from carsim.decoder.content import TOKENS_PER_FRAME
 from studies.content import CLIPS, TUNING, Row, rows_of
@@ -72,7 +71,7 @@ def sweep_taus(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
         line["ratio_all"] = np.mean([each.replay.mean() for each in free])
         line["ratio_eligible"] = np.mean([each.ratio for each in kept])
         for name, values in over.items():
-            line |= columns(name, bootstrap_mean(values))
+            line |= columns(name, values)
         table.append(line)
     return pd.DataFrame(table)
 

@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from carsim.base.statistics import bootstrap_mean
 from carsim.decisions.attention import Streaming
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.report.figures import style as plots
@@ -66,10 +65,9 @@ def compared(table: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (window, share), part in by_clip.groupby(level=[0, 1], sort=False):
         nats = part["nats"].droplevel([0, 1])
-        over = bootstrap_mean((nats - dense).to_numpy())
-        added = bootstrap_mean((nats - by_clip["nats"].loc[window, 0.0]).to_numpy())
         row = {"window": window, "share": share, "ratio": part["ratio"].mean()}
-        rows.append(row | columns("over_dense", over) | columns("over_window", added))
+        row |= columns("over_dense", nats - dense)
+        rows.append(row | columns("over_window", nats - by_clip["nats"].loc[window, 0.0]))
     return pd.DataFrame(rows)
 
 

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from carsim.base.statistics import bootstrap_mean
 from carsim.decoder.content import TOKENS_PER_FRAME
 from studies.content import TUNING, rows_of
 from studies.record import Archive, Ask, Kept
@@ -93,8 +92,7 @@ def measure(archive: Archive, clips: tuple[str, ...] = TUNING) -> dict[str, floa
         ("even_zero_less_replay", "even_zero", "even_replay"),
         ("permuted_less_tas", "permuted", "tas_replay"),
     ):
-        found = bootstrap_mean((table[one] - table[other]).to_numpy())
-        row |= columns(name, found)
+        row |= columns(name, table[one] - table[other])
     row |= {f"cosine_{each.layer}": each.cosine for each in layers.itertuples()}
     row["cosine"] = float(layers["cosine"].mean())
     row["error_age_1"] = float(layers["error_age_1"][1:].mean())
