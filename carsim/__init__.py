@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from carsim.design import Design, load_design, override, shipped_designs
     from carsim.design.document import design_schema, design_yaml
     from carsim.explore.pareto import pareto
-    from carsim.explore.search import search
     from carsim.explore.study import Study, load_study
-    from carsim.explore.sweep import sweep
+    from carsim.explore.sweep import search, sweep
     from carsim.machine.row import RowResult
     from carsim.report import save_report, summary
     from carsim.report.compare import RunComparison, compare
@@ -62,7 +61,7 @@ _HOMES = {
     "run": "carsim.runs.pipeline",
     "save_report": "carsim.report",
     "save_trace": "carsim.decisions.trace",
-    "search": "carsim.explore.search",
+    "search": "carsim.explore.sweep",
     "shipped_designs": "carsim.design",
     "shipped_traces": "carsim.decisions.trace",
     "summary": "carsim.report",

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.progress import track
 
-from carsim.decisions.attention import Dense, Streaming
+from carsim.decisions.attention import AttentionPolicy
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.model import DecoderModel, load_model
+from carsim.decoder.sampling import log_chances
 from carsim.decoder.structures import Array, Config
 from studies.content import SCRATCH, TWIN, Row
 from studies.whole import Bools, Decoder, Rule
@@ -38,7 +39,12 @@ class Ask:
 
     rule: Rule | None
     row: Row
-    attention: Dense | Streaming | None = None
+    attention: AttentionPolicy | None = None
+
+    @property
+    def what(self) -> tuple[object, ...]:
+        """All that its decisions follow from beside the model, for a name."""
+        return self.rule, self.row.prompt, self.attention, digest_of(self.row.codes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,20 +111,13 @@ class Archive:
             asked: What.
             what: For the progress bar.
         """
-        paths = [self._path(ask) for ask in asked]
-        due = {path: ask for path, ask in zip(paths, asked, strict=True) if not path.exists()}
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if due and self._workers > 1:
-            context = multiprocessing.get_context("forkserver")
-            os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
-            with ProcessPoolExecutor(self._workers, context, _ready, (self,)) as pool:
-                jobs = [pool.submit(_work, ask, path) for path, ask in due.items()]
-                for job in track(jobs, what, transient=True):
-                    job.result()
-        else:
-            for path, ask in due.items():
-                self._keep(ask, path)
-        return [_load(path) for path in paths]
+        due = {self._path(ask.what): ask for ask in asked}
+        jobs = [partial(self._kept, ask) for path, ask in due.items() if not path.exists()]
+        in_processes(jobs, self._workers, what)
+        return [self._kept(ask) for ask in asked]
+
+    def _kept(self, ask: Ask) -> Kept:
+        return Kept(**self.once(ask.what, partial(self._decode, ask)))
 
     def once(
         self, what: tuple[object, ...], make: Callable[[], dict[str, NDArray[Any]]]
@@ -129,20 +128,18 @@ class Archive:
             what: All that they follow from beside weights and shapes, with a telling ``repr``.
             make: Makes them.
         """
-        digest = hashlib.sha256(repr((self.weights, self.config, what)).encode()).hexdigest()
-        path = self.folder / f"{digest[:24]}.npz"
+        path = self._path(what)
         if not path.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
-            partial = path.with_suffix(f".{os.getpid()}.npz")
-            np.savez(partial, **make())
-            partial.replace(path)
+            unfinished = path.with_suffix(f".{os.getpid()}.npz")
+            np.savez(unfinished, **make())
+            unfinished.replace(path)
         with np.load(path) as stored:
             return dict(stored)
 
-    def _path(self, ask: Ask) -> Path:
-        asked = repr((self.weights, ask.rule, ask.row.prompt, ask.attention, self.config))
-        digest = hashlib.sha256(asked.encode() + ask.row.codes.tobytes())
-        return self.folder / f"{digest.hexdigest()[:24]}.npz"
+    def _path(self, what: tuple[object, ...]) -> Path:
+        digest = hashlib.sha256(repr((self.weights, self.config, what)).encode()).hexdigest()
+        return self.folder / f"{digest[:24]}.npz"
 
     @cached_property
     def weights(self) -> str:
@@ -157,31 +154,27 @@ class Archive:
         """The decoder of the model."""
         return Decoder(self.model, self.config)
 
-    def _keep(self, ask: Ask, path: Path) -> None:
+    def _decode(self, ask: Ask) -> dict[str, NDArray[Any]]:
         codes = ask.row.codes
         decoded = self.decoder.decode(ask.rule, ask.row.prompt, codes, attention=ask.attention)
         logits = decoded.hidden @ self.model.arrays["head"].astype(np.float32).T  # [S, K]
-        logits -= logits.max(axis=1, keepdims=True)
-        nats = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(logits)), codes]
-        partial = path.with_suffix(f".{os.getpid()}.npz")
-        np.savez(partial, replay=np.packbits(decoded.replay), score=decoded.score, nats=nats)
-        partial.replace(path)
+        nats = -log_chances(logits)[np.arange(len(logits)), codes]
+        return {"replay": decoded.replay, "score": decoded.score, "nats": nats}
 
 
-def _load(path: Path) -> Kept:
-    with np.load(path) as stored:
-        score = stored["score"]
-        replay = np.unpackbits(stored["replay"], count=score.size).reshape(score.shape)
-        return Kept(replay.astype(bool), score, stored["nats"])
+def in_processes(jobs: Sequence[Callable[[], object]], workers: int, what: str) -> None:
+    """Call each job, in so many processes of one thread each; alone, in this one.
 
-
-_archive: Archive
-
-
-def _ready(archive: Archive) -> None:
-    global _archive
-    _archive = archive
-
-
-def _work(ask: Ask, path: Path) -> None:
-    _archive._keep(ask, path)
+    Args:
+        jobs: Calls that a process can be sent.
+        workers: How many processes.
+        what: For the progress bar.
+    """
+    if workers < 2:
+        for job in jobs:
+            job()
+        return
+    os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("forkserver")) as pool:
+        for done in track([pool.submit(job) for job in jobs], what, transient=True):
+            done.result()

@@ -7,6 +7,7 @@ everywhere.
 """
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal, Protocol
@@ -117,6 +118,11 @@ class Threshold:
         """As :class:`~studies.whole.Rule` has it."""
         scores = self.measure.score(seen)
         return scores.astype(np.float64) > self.tau_of(seen.layer), scores
+
+    @classmethod
+    def of_all(cls, measure: Measure, taus: Sequence[float]) -> "Threshold":
+        """The thresholds of the layers, but that those which never replay have none."""
+        return cls(measure, tuple(np.inf if i in EXEMPT else tau for i, tau in enumerate(taus)))
 
     def tau_of(self, layer: int) -> float:
         """The threshold of a layer."""

@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
-from carsim.base.statistics import Interval
+import numpy as np
+from numpy.typing import ArrayLike
+
+from carsim.base.statistics import bootstrap_mean
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]], *, texts: int = 1) -> str:
@@ -19,10 +22,11 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]], *, texts: int
     return "\n".join(lines)
 
 
-def columns(name: str, found: Interval) -> dict[str, float]:
-    """A mean and its interval as columns of a table.
+def columns(name: str, values: ArrayLike, level: float = 0.95) -> dict[str, float]:
+    """The mean of some values and its interval (bootstrap) as columns of a table.
 
-    >>> columns("loss", Interval(1.0, 0.5, 2.0))
-    {'loss': 1.0, 'loss_low': 0.5, 'loss_high': 2.0}
+    >>> columns("loss", [1.0, 1.0, 1.0])
+    {'loss': 1.0, 'loss_low': 1.0, 'loss_high': 1.0}
     """
+    found = bootstrap_mean(np.asarray(values), level=level)
     return {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high}

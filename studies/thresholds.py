@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.decoder.content import TOKENS_PER_FRAME
-from studies.content import TUNING, rows_of
+from studies.content import EXEMPT, TUNING, rows_of
 from studies.record import Archive, Ask
 from studies.rules import Measure, Threshold
 
@@ -18,9 +18,7 @@ def dense_scores(archive: Archive, measure: Measure) -> NDArray[np.float32]:
     return np.concatenate([each.score[TOKENS_PER_FRAME:] for each in kept])
 
 
-def one_tau(
-    archive: Archive, measure: Measure, share: float, exempt: tuple[int, ...] = ()
-) -> Threshold:
+def one_tau(archive: Archive, measure: Measure, share: float) -> Threshold:
     """One threshold for all layers but the exempt, at which so many eligible steps replay.
 
     Bisection over quantiles of the dense scores, as replaying changes the scores.
@@ -29,14 +27,14 @@ def one_tau(
         archive: Decodes.
         measure: The score.
         share: Of the eligible steps of the layers that are not exempt.
-        exempt: Layers that never replay.
     """
     rows = rows_of(TUNING, n_frames=archive.config.n_frames)
-    free = [layer for layer in range(archive.n_layers) if layer not in exempt]
+    free = [layer for layer in range(archive.n_layers) if layer not in EXEMPT]
     scores = dense_scores(archive, measure)[:, free]
     low, high, guess = 0.0, 1.0, share
     for _ in range(_MOST_TRIES):
-        rule = _with_exempt(measure, float(np.quantile(scores, 1 - guess)), exempt, archive)
+        tau = round(float(np.quantile(scores, 1 - guess)), 4)
+        rule = Threshold.of_all(measure, [tau] * archive.n_layers)
         kept = archive.decode([Ask(rule, row) for row in rows], f"tau for {share:.0%}")
         got = float(np.mean([each.replay[TOKENS_PER_FRAME:, free].mean() for each in kept]))
         if abs(got - share) < _CLOSE:
@@ -48,24 +46,8 @@ def one_tau(
     return rule
 
 
-def equal_shares(
-    archive: Archive, measure: Measure, share: float, exempt: tuple[int, ...] = ()
-) -> Threshold:
+def equal_shares(archive: Archive, measure: Measure, share: float) -> Threshold:
     """A threshold per layer, at which each replays the same share of its dense scores."""
     scores = dense_scores(archive, measure)
-    taus = [
-        np.inf if layer in exempt else round(float(np.quantile(scores[:, layer], 1 - share)), 4)
-        for layer in range(scores.shape[1])
-    ]
-    return Threshold(measure, tuple(taus))
-
-
-def _with_exempt(
-    measure: Measure, tau: float, exempt: tuple[int, ...], archive: Archive
-) -> Threshold:
-    tau = round(tau, 4)
-    if not exempt:
-        return Threshold(measure, tau)
-    return Threshold(
-        measure, tuple(np.inf if i in exempt else tau for i in range(archive.n_layers))
-    )
+    taus = np.quantile(scores, 1 - share, axis=0)
+    return Threshold.of_all(measure, [round(float(tau), 4) for tau in taus])

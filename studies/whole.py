@@ -5,24 +5,24 @@ are given, a layer sees a whole frame of the layer below, and only replay goes f
 so matrices meet whole frames instead of single tokens, and a clip takes a fifth of the time. Under
 the rule of FastCar the decisions are those of the step-by-step decoder but for rounding (tests hold
 the two together). Weights may be rounded and have an arithmetic of their own. Simplification: one
-row at a time, without the left padding that the other hides.
+row at a time, without the left padding that the other hides. What an attention policy reads is
+counted whether it is asked for or not: a tenth of the time (dense) to half of it (a window).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.decisions.attention import Dense, Streaming
+from carsim.decisions.attention import AttentionPolicy, Dense
 from carsim.decoder.decode import mlp
 from carsim.decoder.layers import rms_norm, rotate
 from carsim.decoder.model import DecoderModel
 from carsim.decoder.structures import Array, Config, Weights, rotary_table, stack_weights
-
-_BLOCK = 128  # queries at a time: their scores stay in a processor's cache
+from studies.frames import READERS
 
 Bools = NDArray[np.bool_]
 Attend = Callable[[int, Array, Array, Array], Array]
@@ -165,7 +165,7 @@ class Decoder:
         prompt: bytes,
         codes: NDArray[np.int64],
         *,
-        attention: Dense | Streaming | Attend | None = None,
+        attention: AttentionPolicy | Attend | None = None,
         look: Callable[[Seen], None] | None = None,
     ) -> Decoded:
         """Decode one row.
@@ -190,11 +190,9 @@ class Decoder:
         replay = np.zeros(score.shape, bool)
         hidden = np.empty((config.n_steps, shape.hidden_size), dtype)
         age = np.ones((layers, n), np.int64)
-        attend_to: Attend
-        if callable(attention):
-            attend_to = attention
-        else:
-            attend_to = partial(_attend_in_any_layer, attention or Dense())
+        attend = attention or Dense()
+        if not callable(attend):
+            attend = READERS[attend.kind](attend, config, first)
         for frame in range(config.n_frames):
             begin, end = first + frame * n if frame else 0, first + (frame + 1) * n
             x, steps = x_all[begin:end], slice(frame * n, (frame + 1) * n)
@@ -203,9 +201,7 @@ class Decoder:
                 k, v = keys[layer, :end], values[layer, :end]
                 turn = cos[begin:end], sin[begin:end]
                 q, q_rotated, k[begin:], v[begin:] = self._project(x, layer, turn)
-                attended = weights.arithmetic.entering(
-                    "out", layer, attend_to(layer, q_rotated, k, v)
-                )
+                attended = weights.arithmetic.entering("out", layer, attend(layer, q_rotated, k, v))
                 x = x + attended @ weights.w_out[layer]
                 u = rms_norm(x, weights.ln_mlp[layer], config.rms_eps)
                 if frame == 0:
@@ -263,52 +259,3 @@ class Decoder:
         fed = np.concatenate([[-1], codes[: steps - 1]])
         video = np.concatenate([arrays["begin"][None], arrays["embed_visual"][fed[1:]]])
         return np.concatenate([arrays["embed_text"][list(prompt)], video]), fed
-
-
-def _attend_in_any_layer(
-    attention: Dense | Streaming, layer: int, q: Array, k: Array, v: Array
-) -> Array:
-    return attend(q, k, v, attention)
-
-
-def attend(q: Array, k: Array, v: Array, attention: Dense | Streaming) -> Array:
-    """Causal attention of the newest positions.
-
-    Args:
-        q: Rotated queries of the last n positions, [n, H, hd].
-        k: Rotated keys, [P, KV, hd]; head j serves query heads j * g to j * g + g - 1.
-        v: Values, [P, KV, hd].
-        attention: Which keys are attended to.
-
-    Returns:
-        [n, H * hd].
-    """
-    positions, (n, n_heads, head_dim) = len(k), q.shape
-    served, offset = n_heads // k.shape[1], positions - n
-    out = np.empty((n_heads, n, head_dim), q.dtype)
-    scratch = np.empty(_BLOCK * positions, q.dtype)  # allocating it anew costs as much as exp
-    for begin in range(offset, positions, _BLOCK):
-        end = min(begin + _BLOCK, positions)
-        seen: slice | NDArray[np.int64] = slice(0, end)
-        columns = np.arange(end)
-        if isinstance(attention, Streaming):
-            oldest = max(0, begin - attention.window + 1)
-            columns = np.concatenate([np.arange(min(attention.sinks, oldest)), columns[oldest:]])
-            seen = columns
-        first = 0 if isinstance(attention, Streaming) else begin  # all before is seen
-        age = np.arange(begin, end)[:, None] - columns[first:]  # [queries, keys]
-        hidden = age < 0
-        if isinstance(attention, Streaming):
-            hidden |= (age >= attention.window) & (columns >= attention.sinks)
-        size, rows = (end - begin, len(columns)), slice(begin - offset, end - offset)
-        for head in range(n_heads):
-            scores = scratch[: size[0] * size[1]].reshape(size)
-            scaled = q[rows, head] * q.dtype.type(head_dim**-0.5)
-            np.matmul(scaled, k[seen, head // served].T, out=scores)
-            np.copyto(scores[:, first:], -np.inf, where=hidden)
-            scores -= scores.max(axis=1, keepdims=True)
-            np.exp(scores, out=scores)
-            weighted = scores @ v[seen, head // served]
-            out[head, rows] = weighted / scores.sum(axis=1, keepdims=True)
-    attended: Array = out.swapaxes(0, 1).reshape(n, -1)
-    return attended

@@ -21,7 +21,7 @@ def write_digests(folder: Path, names: Iterable[str], path: Path | None = None) 
 
 
 def problems(folder: Path, only: str | None = None) -> dict[str, str]:
-    """What is wrong with each file of which a folder has a digest; an empty text: nothing is.
+    """Faults of each file of which a folder has a digest; an empty text: none.
 
     Args:
         folder: The folder.

@@ -172,6 +172,10 @@ def shortened(text: str, most: int = 60) -> str:
     return line if len(line) <= most else f"{line[: most - 3]}..."
 
 
+BAR = "bar"
+"""Variable of the style sheet that has the length of a bar."""
+
+
 class Figure(str):
     """A cell that shows a text, is sorted by a number, and may have a bar.
 
@@ -238,7 +242,7 @@ def _cells(cells: Sequence[str], tag: str, text_columns: int) -> str:
                 attributes += f' data-value="{float(cell.value)!r}"'
             if cell.share is not None:
                 width = 100 * min(1.0, max(0.0, cell.share))
-                attributes += f' style="--bar: {width:.1f}%"'
+                attributes += f' style="--{BAR}: {width:.1f}%"'
         text = html.escape(cell)
         if tag == "th":  # a heading may be broken within a name
             text = text.replace("_", "_<wbr>").replace(".", ".<wbr>")

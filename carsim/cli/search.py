@@ -78,13 +78,13 @@ def search(
         raise click.UsageError("needs STUDY, --out and --points, or --target CONDITION alone")
     library("optuna", "search")
 
-    from carsim.explore.search import hunt
     from carsim.explore.store import open_folder
     from carsim.explore.study import load_study
+    from carsim.explore.sweep import fill
 
     loaded = load_study(study, work_of(workload))
     with open_folder(out) as store:
         with sweep_progress(loaded.name) as tell:
-            done = hunt(store, loaded, points, tell=tell, **how)
+            done = fill(store, loaded, points=points, tell=tell, **how)
         more = "" if done.finished >= points else "; there are no more"
         return show_results(store, loaded, done, out, as_json, has_front=True, more=more)

@@ -48,7 +48,7 @@ class Quantization(BaseModel):
     weight_block_size: tuple[int, ...] | None = None
 
 
-class Config(BaseModel):
+class HfConfig(BaseModel):
     """The keys that are read; what a type of model does not need may be absent."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
@@ -92,7 +92,7 @@ class Config(BaseModel):
     quantization_config: Quantization | None = None
 
     @model_validator(mode="after")
-    def _make_sense(self) -> "Config":
+    def _make_sense(self) -> "HfConfig":
         heads, layers = self.num_attention_heads, self.num_hidden_layers
         if self.head_dim is None and self.hidden_size % heads:
             problem = f"{heads} do not divide hidden_size {self.hidden_size}, without a head_dim"
@@ -204,12 +204,12 @@ def read_hf_config(path: Path, given: Collection[str] = ()) -> dict[str, Any]:
             raise InputError(f"{place}.{key}", problem, "describe another model")
     whole = {**DEFAULTS.get(kind, {}), **stated, "model_type": kind}
     try:
-        config = Config.model_validate_json(json.dumps(whole))  # where lists are tuples
+        config = HfConfig.model_validate_json(json.dumps(whole))  # where lists are tuples
         section = {"name": _name(path, raw), **_model(config)}
         bits = 32 if (config.dtype or config.torch_dtype) == "float32" else 16
         weights = {"bits": bits} if "weights" in given else _weights(config, bits)
     except ValidationError as error:
-        found = first_problem(error, whole, Config)
+        found = first_problem(error, whole, HfConfig)
         raise InputError(f"{place}.{found.path}", found.problem, found.cure) from None
     except FieldError as error:
         raise InputError(f"{place}.{error.field}", error.problem, error.cure) from None
@@ -225,7 +225,7 @@ def _name(path: Path, raw: Mapping[str, Any]) -> str:
     return path.resolve().parent.name if path.name == "config.json" else path.stem
 
 
-def _model(config: Config) -> dict[str, Any]:
+def _model(config: HfConfig) -> dict[str, Any]:
     """Body, head and context; fields of the body that are empty are left out."""
     kind, hidden, heads = config.model_type, config.hidden_size, config.num_attention_heads
     size = config.head_dim or hidden // heads
@@ -255,7 +255,7 @@ def _model(config: Config) -> dict[str, Any]:
     return {"body": body, "head": head, **({"context": context} if context else {})}
 
 
-def _biases(config: Config) -> tuple[str, ...]:
+def _biases(config: HfConfig) -> tuple[str, ...]:
     """Products with biases; Qwen 1.5 to 2.5 have those of Q, K and V, whatever the file says."""
     if config.model_type in ("qwen2", "qwen2_moe"):
         return ("qkv",) if config.qkv_bias else ()
@@ -263,7 +263,7 @@ def _biases(config: Config) -> tuple[str, ...]:
     return (("qkv", "out") if config.attention_bias else ()) + mlp
 
 
-def _windows(config: Config) -> dict[str, Any]:
+def _windows(config: HfConfig) -> dict[str, Any]:
     """Fields of the body for attention windows."""
     kind, types = config.model_type, config.layer_types
 
@@ -287,7 +287,7 @@ def _windows(config: Config) -> dict[str, Any]:
     return {"window": config.needed("sliding_window"), "global_layers": everywhere}
 
 
-def _experts(config: Config) -> dict[str, Any]:
+def _experts(config: HfConfig) -> dict[str, Any]:
     """Experts, and the width of one, which goes before that of the MLP of layers without experts.
 
     Shared experts of DeepSeek are as wide as others; its first layers have one MLP for all tokens.
@@ -314,7 +314,7 @@ def _experts(config: Config) -> dict[str, Any]:
     return {"experts": experts, "ffn_size": wide or config.intermediate_size}
 
 
-def _latent(config: Config) -> dict[str, Any]:
+def _latent(config: HfConfig) -> dict[str, Any]:
     rank = config.q_lora_rank
     return {
         "n_kv_heads": 1,
@@ -328,7 +328,7 @@ def _latent(config: Config) -> dict[str, Any]:
     }
 
 
-def _weights(config: Config, bits: int) -> dict[str, Any]:
+def _weights(config: HfConfig, bits: int) -> dict[str, Any]:
     """Precision of the weights: as stored, or as GPTQ or AWQ have quantised them."""
     held = config.quantization_config
     if held is None:

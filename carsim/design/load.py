@@ -116,7 +116,7 @@ def design_of(raw: Mapping[str, Any], path: Path, overrides: Iterable[str] = ())
 
 
 def model_base(name_or_path: str) -> dict[str, str]:
-    """What a section ``model`` starts from: a preset, or a ``config.json`` or its folder.
+    """The base of a section ``model``: a preset, or a ``config.json`` or its folder.
 
     >>> model_base("tiny")
     {'preset': 'tiny'}

@@ -282,7 +282,6 @@ MOST: Mapping[str, Bound] = {
 }
 """Metric -> no design has more."""
 
-OF_FIT = ("fits", "fill", "memory_used_gb")
 EXACT = ("replay_all", "replay_eligible")
 
 

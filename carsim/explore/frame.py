@@ -1,10 +1,8 @@
 """The results of a store as a frame and as files."""
 
-import gc
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,12 +46,11 @@ def frame_of(store: Store) -> "pd.DataFrame":
     ordinals: list[int] = []
     points: list[dict[str, Any]] = []
     blocks: list[pd.DataFrame] = []
-    with _no_garbage():
-        while rows := list(islice(stored, BLOCK)):
-            ordinals += [ordinal for ordinal, _, _ in rows]
-            points += [values for _, values, _ in rows]
-            cells = zip(*(cells for _, _, cells in rows), strict=True)
-            blocks.append(pd.DataFrame(dict(zip(columns, map(list, cells), strict=True))))
+    while rows := list(islice(stored, BLOCK)):
+        ordinals += [ordinal for ordinal, _, _ in rows]
+        points += [values for _, values, _ in rows]
+        cells = zip(*(cells for _, _, cells in rows), strict=True)
+        blocks.append(pd.DataFrame(dict(zip(columns, map(list, cells), strict=True))))
     named = {axis: _axis([values[axis] for values in points]) for axis in axes}
     results = pd.concat(blocks or [pd.DataFrame(columns=columns)], ignore_index=True)
     results = results.reindex(columns=[*dict.fromkeys((*result_columns(), *columns))])
@@ -68,18 +65,6 @@ def _axis(cells: list[Any]) -> list[Any]:
     if kinds & {list, dict} or (len(kinds) > 1 and not kinds <= {int, float}):
         return [cell if isinstance(cell, str) else json.dumps(cell) for cell in cells]
     return cells
-
-
-@contextmanager
-def _no_garbage() -> Iterator[None]:
-    """Do not look for garbage among millions of cells, which takes a third of the time."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
 
 
 def origin_note(frame: "pd.DataFrame") -> str:

@@ -1,4 +1,7 @@
-"""Run a study: every point that the store does not hold yet, results stored as they come in."""
+"""Run a study: every point that the store does not hold yet, or a search among them.
+
+Results are stored as they come in; what was interrupted goes on where it was.
+"""
 
 import signal
 import threading
@@ -10,10 +13,11 @@ from functools import partial
 from pathlib import Path
 from time import monotonic
 from types import FrameType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from carsim.explore.certified import CertifiedFront
 from carsim.explore.points import Point, chunks_of, make_points
+from carsim.explore.searcher import Searcher
 from carsim.explore.store import Store, open_folder
 from carsim.explore.study import Study, load_study
 from carsim.explore.workers import Crew, Result, Stop, prepare, start_crew
@@ -82,11 +86,42 @@ def sweep(
     Raises:
         InputError: A study, a store or a scheduler that cannot be used.
     """
+    return _framed(study, out, workers=workers, scheduler=scheduler, front_only=front_only)
+
+
+def search(
+    study: Study | str | Path,
+    points: int,
+    out: str | Path | None = None,
+    *,
+    seed: int | None = None,
+    workers: int | None = None,
+) -> "pd.DataFrame":
+    """Look for the Pareto front of a study by evaluating some of its points.
+
+    Args:
+        study: A study with objectives, or its file.
+        points: Different points to evaluate, earlier calls included.
+        out: Folder of the store; without one, results are kept in memory alone.
+        seed: Seed of the sampler.
+        workers: Processes; all cores if left out, 0 evaluates in this process.
+
+    Returns:
+        A row per point that this store holds, see :func:`carsim.explore.frame.frame_of`;
+        :func:`carsim.pareto` takes the front of it.
+
+    Raises:
+        InputError: A study or a store that cannot be used.
+    """
+    return _framed(study, out, points=points, seed=seed, workers=workers)
+
+
+def _framed(study: Study | str | Path, out: str | Path | None, **how: Any) -> "pd.DataFrame":
     from carsim.explore.frame import frame_of
 
     study = study if isinstance(study, Study) else load_study(study)
     with Store() if out is None else open_folder(out) as store:
-        fill(store, study, workers=workers, scheduler=scheduler, front_only=front_only)
+        fill(store, study, **how)
         return frame_of(store)
 
 
@@ -143,9 +178,11 @@ def fill(
     workers: int | None = None,
     scheduler: str | None = None,
     front_only: bool = False,
+    points: int | None = None,
+    seed: int | None = None,
     tell: Tell = lambda _: None,
 ) -> Progress:
-    """Evaluate the points of a study that a store does not hold.
+    """Evaluate the points of a study that a store does not hold, or search among them.
 
     Args:
         store: Store for the results.
@@ -153,10 +190,12 @@ def fill(
         workers: As in :func:`sweep`.
         scheduler: As there.
         front_only: As there.
+        points: Search: stop when so many are known, or nothing unknown is left.
+        seed: As in :func:`search`.
         tell: Told how far it is, at the start and after every few results.
 
     Returns:
-        How far it got: all the way.
+        How far it got.
 
     Raises:
         InputError: The store is of another study, or it cannot be written; what it holds stays.
@@ -165,8 +204,12 @@ def fill(
     with interruptible() as stop:
         if scheduler is None and workers != 0:
             prepare()  # while it imports, points are made and what is stored is read
-        chooser: Chooser = CertifiedFront(study) if front_only else AllPoints(make_points(study))
-        store.claim(study, "sweep")
+        chooser: Chooser
+        if points is not None:
+            chooser = Searcher(study, seed, points)
+        else:
+            chooser = CertifiedFront(study) if front_only else AllPoints(make_points(study))
+        store.claim(study, "sweep" if points is None else "search")
         chooser.resume(store)
         return work_off(store, chooser, partial(start_crew, study, workers, scheduler), stop, tell)
 

@@ -169,7 +169,7 @@ class _Rows:
     def over_dense(
         self, gain: Callable[[float, float], float], unit: str
     ) -> tuple[Comparison, ...]:
-        """What each row gains over dense; errors of latency look small, as most of it stays."""
+        """Gain of each row over dense; errors of latency look small, as most of it stays."""
         dense = next(place for place, row in enumerate(self.rows) if row.name == DENSE)
         figures = self.published, self.ours, self.rival
         gains = ([gain(each[dense], other) for other in each] for each in figures)

@@ -1,13 +1,14 @@
 """Where on-chip buffers stop paying, and what the replay cache costs."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from carsim.decisions.trace import load_trace
+from carsim.decisions.trace import load_trace, save_trace
 from carsim.report.figures import style as plots
 from studies.drawing import drawing
 from studies.table import markdown
@@ -40,11 +41,9 @@ def prepare(folder: Path) -> None:
             "command": "python -m studies.run buffers",
         }
     )
-    arrays = {
-        name: array[:1, middle, :ROWS]
-        for name, array in (("replay", trace.replay), ("tas", trace.tas))
-    }
-    np.savez(folder / "corner.npz", **arrays, meta=np.array(meta.model_dump_json()))
+    replay, tas = (array[:1, middle, :ROWS] for array in (trace.replay, trace.tas))
+    corner = replace(trace, replay=replay, tas=tas, meta=meta)
+    save_trace(folder / "corner.npz", corner, overwrite=True)
 
 
 WEIGHT, KV = "machine.weight_buffer_kib", "machine.kv_buffer_kib"

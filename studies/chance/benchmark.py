@@ -30,14 +30,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from carsim.base.statistics import bootstrap_mean
 from carsim.decisions.replay import Tas
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.model import load_model
 from carsim.decoder.structures import Array
 from carsim.report.figures import style as plots
 from studies.chance.own import by_layer, counts_at, learned
-from studies.content import CLIPS, EXEMPT, SCRATCH, TUNING, TWIN, rows_of
+from studies.content import CLIPS, SCRATCH, TUNING, TWIN, rows_of
 from studies.drawing import drawing
 from studies.measured import FASTCAR, SHIPPED
 from studies.record import Archive, Ask, Kept
@@ -100,7 +99,7 @@ def rules_of(archive: Archive, share: float) -> dict[str, Rule]:
         wanted |= {f"{name}, age 1": Fresh(MEASURES[name]) for name in ("TAS", CHANGE)}
     scores: dict[str, Measure] = {"TAS": TasScore(), CHANGE: ChangeScore(), LEARNED: own}
     rules: dict[str, Rule] = {
-        f"{name}, one threshold": one_tau(archive, measure, share, EXEMPT)
+        f"{name}, one threshold": one_tau(archive, measure, share)
         for name, measure in scores.items()
     }
     rules |= {name: Counted(measure, counts) for name, measure in wanted.items()}
@@ -180,8 +179,7 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
         row |= {"rule": rule, "scenes": len(loss)}
         row |= replay[["ratio", "age"]].mean().to_dict() | loss.mean().to_dict()
         for key, values in against.items():
-            found = bootstrap_mean((values - loss["replay"]).to_numpy(), level=_level(table))
-            row |= columns(key, found)
+            row |= columns(key, values - loss["replay"], _level(table))
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -215,8 +213,8 @@ def draw(found: pd.DataFrame) -> None:
             axes.set(xlabel="loss over dense, nats per token", title=model)
         panels[0].set_yticks(range(len(names)), names)
         panels[0].invert_yaxis()
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncol=5)
+        named = panels[0].get_legend_handles_labels()
+        figure.legend(*named, loc="outside lower center", ncol=5)
 
 
 def main() -> None:

@@ -189,8 +189,8 @@ def main() -> None:
         for axes, (_, part) in zip(panels, found.groupby("design", sort=False), strict=True):
             draw(axes, part)
         panels[0].set_ylabel("loss over dense, nats per token")
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncol=4)
+        named = panels[0].get_legend_handles_labels()
+        figure.legend(*named, loc="outside lower center", ncol=4)
 
 
 if __name__ == "__main__":

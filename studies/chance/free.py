@@ -27,7 +27,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from carsim.base.statistics import bootstrap_mean
 from carsim.base.yaml_file import read_mapping
 from carsim.decisions.replay import NO_WORK, InputChange, Periodic, ReplayRule, Tas
 from carsim.decisions.replay.base import MachineShape, Point, RuleWork
@@ -233,8 +232,7 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
         own = by_clip.loc[rule, way]
         row: dict[str, Any] = {"rule": rule, "way": way, "scenes": len(own)} | own.mean().to_dict()
         for name in measures:
-            found = bootstrap_mean((own[name] - dense[name]).to_numpy(), level=level)
-            row |= columns(f"{name}_less_dense", found)
+            row |= columns(f"{name}_less_dense", own[name] - dense[name], level)
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -267,8 +265,8 @@ def main() -> None:
         panels = figure.subplots(1, len(MEASURES))
         for axes, measure in zip(panels, MEASURES, strict=True):
             draw_measure(axes, table, measure)
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncol=5)
+        named = panels[0].get_legend_handles_labels()
+        figure.legend(*named, loc="outside lower center", ncol=5)
 
 
 if __name__ == "__main__":

@@ -93,7 +93,7 @@ def alone(archive: Archive, rows: tuple[Row, ...]) -> pd.DataFrame:
         rule = Counted(Chance(0), counts)
         kept = archive.decode([Ask(rule, row) for row in rows], f"layer {layer} alone")
         excess = [each.loss - plain.loss for each, plain in zip(kept, dense, strict=True)]
-        table.append({"layer": layer} | columns("excess", bootstrap_mean(excess)))
+        table.append({"layer": layer} | columns("excess", excess))
     return pd.DataFrame(table)
 
 

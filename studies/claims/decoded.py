@@ -25,10 +25,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from carsim.base.statistics import bootstrap_mean
 from carsim.decisions.attention import AnnCa, TempCache
 from carsim.decoder.content import TOKENS_PER_FRAME
-from studies.content import CLIPS, EXEMPT, TUNING, Row, rows_of
+from studies.content import CLIPS, TUNING, Row, rows_of
 from studies.league import cells
 from studies.ranks import spearman
 from studies.record import Archive, Ask
@@ -53,10 +52,10 @@ def sweep_taus(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
     dense = [each.loss for each in archive.decode([Ask(None, row) for row in rows], "dense")]
     table = []
     for tau in TAUS:
-        taus = tuple(np.inf if i in EXEMPT else tau for i in range(archive.n_layers))
+        spared = Threshold.of_all(TasScore(), [tau] * archive.n_layers)
         free, kept = (
-            archive.decode([Ask(Threshold(TasScore(), rule), row) for row in rows], f"tau {tau}")
-            for rule in (tau, taus)
+            archive.decode([Ask(rule, row) for row in rows], f"tau {tau}")
+            for rule in (Threshold(TasScore(), tau), spared)
         )
         ways: dict[str, list[Rule]] = {
             "zero": [Damped(Given(each.replay), 0.0) for each in kept],
@@ -72,7 +71,7 @@ def sweep_taus(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
         line["ratio_all"] = np.mean([each.replay.mean() for each in free])
         line["ratio_eligible"] = np.mean([each.ratio for each in kept])
         for name, values in over.items():
-            line |= columns(name, bootstrap_mean(values))
+            line |= columns(name, values)
         table.append(line)
     return pd.DataFrame(table)
 

@@ -15,11 +15,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from carsim.base.statistics import bootstrap_mean
 from carsim.decisions.attention import Streaming
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.report.figures import style as plots
-from studies.content import CLIPS, EXEMPT, rows_of
+from studies.content import CLIPS, rows_of
 from studies.drawing import drawing, with_intervals
 from studies.record import Archive, Ask
 from studies.rules import TasScore
@@ -36,9 +35,7 @@ COLOURS = {0: plots.BLACK, 256: plots.BLUE, 16: plots.VERMILION}
 def cells(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
     """A row for each scene, window, replay ratio and frame: loss, nats per token."""
     rows = rows_of(clips, n_frames=archive.config.n_frames)
-    rules = {
-        share: one_tau(archive, TasScore(), share, EXEMPT) if share else None for share in SHARES
-    }
+    rules = {share: one_tau(archive, TasScore(), share) if share else None for share in SHARES}
     tables = []
     for window in WINDOWS:
         attention = Streaming(window=window) if window else None
@@ -68,10 +65,9 @@ def compared(table: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (window, share), part in by_clip.groupby(level=[0, 1], sort=False):
         nats = part["nats"].droplevel([0, 1])
-        over = bootstrap_mean((nats - dense).to_numpy())
-        added = bootstrap_mean((nats - by_clip["nats"].loc[window, 0.0]).to_numpy())
         row = {"window": window, "share": share, "ratio": part["ratio"].mean()}
-        rows.append(row | columns("over_dense", over) | columns("over_window", added))
+        row |= columns("over_dense", nats - dense)
+        rows.append(row | columns("over_window", nats - by_clip["nats"].loc[window, 0.0]))
     return pd.DataFrame(rows)
 
 

@@ -28,8 +28,8 @@ from carsim.decoder.group import RowGroup
 from carsim.decoder.quantise import quantise
 from carsim.decoder.sampling import log_chances
 from carsim.decoder.structures import Config, DecoderPolicy, Weights
-from studies.content import EXEMPT, PACES, TUNING, Row, rows_of
-from studies.league.frames import READERS
+from studies.content import PACES, TUNING, Row, rows_of
+from studies.frames import READERS
 from studies.record import Archive, digest_of
 from studies.rules import Chance, Counted, TasScore, Threshold, counts_of
 from studies.whole import Decoder, Rule
@@ -144,9 +144,7 @@ FASTCAR = TasScore()
 
 def fastcar(n_layers: int, tau: float = TAU) -> Threshold:
     """FastCar's rule, layers exempt that never replay."""
-    return Threshold(
-        FASTCAR, tuple(np.inf if layer in EXEMPT else tau for layer in range(n_layers))
-    )
+    return Threshold.of_all(FASTCAR, [tau] * n_layers)
 
 
 class Bench:
@@ -176,10 +174,7 @@ class Bench:
             who.precision and [each.clip for each in self._calibration], row.prompt,
             digest_of(row.codes),
         )  # fmt: skip
-        found = self.archive.once(what, partial(self._decode, who, row))
-        size = found["mass"].shape
-        replay = np.unpackbits(found["replay"], count=size[0] * size[1]).reshape(size)
-        return found | {"replay": replay.astype(bool)}
+        return self.archive.once(what, partial(self._decode, who, row))
 
     def _decode(self, who: Contestant, row: Row) -> dict[str, NDArray[Any]]:
         config = self.archive.config
@@ -197,7 +192,7 @@ class Bench:
         return {
             "nats": -log_chances(logits)[np.arange(len(logits)), row.codes],
             "mass": reader.mass,
-            "replay": np.packbits(decoded.replay),
+            "replay": decoded.replay,
             "tokens": reader.tokens.astype(np.uint16),
             "runs": reader.runs.astype(np.uint16),
             "held": reader.held,

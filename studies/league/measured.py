@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from carsim.base.statistics import Interval, bootstrap_mean
+from carsim.base.statistics import Interval
 from studies.table import columns
 
 DENSE, REPLAY = "dense", "replay"
@@ -33,8 +33,7 @@ def quality(cells: pd.DataFrame) -> pd.DataFrame:
         row = dict(first[["contestant", "family", "strength", "replays", "floor"]])
         row |= {"scenes": len(part), "nats": part["nats"].mean(), **part[MEANS].mean()}
         for what, base in bases.items():
-            found = bootstrap_mean((nats[name] - nats[base]).to_numpy())
-            row |= columns(what, found)
+            row |= columns(what, nats[name] - nats[base])
         rows.append(row)
     return pd.DataFrame(rows)
 

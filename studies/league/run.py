@@ -19,10 +19,8 @@ takes about an hour of one core; ``--scenes 4 --out FOLDER`` half of that, witho
 """
 
 import argparse
-import multiprocessing
-import os
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -32,6 +30,7 @@ from studies.content import ROOT, Row, rows_of
 from studies.league import cells, longer, machines, tables
 from studies.league.cells import Bench, Contestant
 from studies.league.measured import quality
+from studies.record import in_processes
 
 HERE = Path(__file__).parent
 CHECKED_CLIPS, CHECKED_FRAMES = ("slow_0", "lively_0"), 32
@@ -56,16 +55,7 @@ def named(names: Iterable[str]) -> tuple[Contestant, ...]:
 
 def decode_all(bench: Bench, who: Sequence[Contestant], rows: Sequence[Row], workers: int) -> None:
     """Decode what has not been decoded."""
-    if workers < 2:
-        for each in who:
-            _decode(bench, each, rows)
-        return
-    context = multiprocessing.get_context("forkserver")
-    os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    with ProcessPoolExecutor(workers, context) as pool:
-        jobs = [pool.submit(_decode, bench, each, rows) for each in who]
-        for job in jobs:
-            job.result()
+    in_processes([partial(_decode, bench, each, rows) for each in who], workers, "decoding")
 
 
 def _decode(bench: Bench, who: Contestant, rows: Sequence[Row]) -> None:

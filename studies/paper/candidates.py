@@ -6,10 +6,11 @@ computed as section 5 describes: each sequence on one core, the ones that do not
 the scheduler of the design. What else of a layer a core computes follows from the mapping.
 """
 
-import csv
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+
+import pandas as pd
 
 from carsim.design import Design, override
 from carsim.validate.paper_rows import PAPER_VIDEO, RatioOf
@@ -67,19 +68,9 @@ def own_candidate(design: Design) -> Candidate:
 
 def searched() -> Iterator[tuple[str, Candidate]]:
     """Group and candidate of every line that ``search.py`` kept."""
-    with KEPT.open(encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            yield (
-                row["group"],
-                Candidate(
-                    cores=int(row["cores"]),
-                    batch=int(row["batch"]),
-                    mapping=row["mapping"],
-                    correlation=float(row["correlation"]),
-                    ratio_of="all" if row["ratio_of"] == "all" else "eligible",
-                    weights=row["weights"],
-                ),
-            )
+    names = [field.name for field in fields(Candidate)]
+    for group, *values in pd.read_csv(KEPT)[["group", *names]].itertuples(index=False):
+        yield group, Candidate(*values)
 
 
 def replay_probability(candidate: Candidate, ratio: float) -> float:

@@ -18,6 +18,7 @@ from carsim.decisions.trace.drawn import Assumptions
 from carsim.decisions.trace.stated import stated_trace
 from carsim.report.figures import style as plots
 from carsim.validate.paper_rows import DESIGN, paper_rows
+from studies.drawing import drawing
 
 KEPT = Path(__file__).with_suffix(".csv")
 RATIOS = {"replay20": 0.2, "replay50": 0.5, "replay80": 0.8}
@@ -76,8 +77,7 @@ def main() -> None:
     """Simulate, write, draw."""
     points = table()
     points.to_csv(KEPT, index=False, float_format="%.5f")
-    with plots.style():
-        figure = plots.new_figure(9.0, 4.0, "", misfit=False)
+    with drawing(KEPT.with_suffix(".png"), 9.0, 4.0, "") as figure:
         for axes, (name, title) in zip(figure.subplots(1, 2), FIGURES.items(), strict=True):
             colours = zip(RATIOS, (plots.BLUE, plots.ORANGE, plots.GREEN), strict=True)
             for row, colour in colours:
@@ -90,7 +90,6 @@ def main() -> None:
             axes.set(xlabel="correlation of decisions", title=title)
             axes.grid(True)
         figure.axes[0].legend(loc="center right", fontsize=7, bbox_to_anchor=(1.0, 0.52))
-        figure.savefig(KEPT.with_suffix(".png"), dpi=110, metadata={"Software": None})
     for kind in KINDS:
         print(kind, {row: implied(points, kind, row) for row in RATIOS})
 

@@ -12,7 +12,6 @@ contexts and interpolated linearly between them. Keys of sparse rows are counted
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from math import exp, lgamma, log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,24 +44,12 @@ def computing_distribution(batch: int, p_compute: float, correlation: float) -> 
     >>> computing_distribution(2, 0.5, 1 / 3).round(12).tolist()
     [0.333333333333, 0.333333333333, 0.333333333333]
     """
-    if p_compute in (0.0, 1.0):
-        certain = np.zeros(batch + 1)
-        certain[round(batch * p_compute)] = 1
-        return certain
-    n_of = range(batch + 1)
-    ways = [lgamma(batch + 1) - lgamma(n + 1) - lgamma(batch - n + 1) for n in n_of]
-    if not correlation:
-        odds = [n * log(p_compute) + (batch - n) * log(1 - p_compute) for n in n_of]
-    else:
-        spread = 1 / correlation - 1
-        a, b = p_compute * spread, (1 - p_compute) * spread
-        odds = [_log_beta(n + a, batch - n + b) - _log_beta(a, b) for n in n_of]
-    found: Floats = np.array([exp(w + o) for w, o in zip(ways, odds, strict=True)])
+    found: Floats = np.ones(1)
+    own, others = (1 - correlation) * p_compute, correlation
+    for asked in range(batch):  # an urn of Polya: each sequence knows how many before it compute
+        chance = (own + others * np.arange(asked + 1)) / (1 - correlation + others * asked)
+        found = np.append(found * (1 - chance), 0) + np.append(0, found * chance)
     return found
-
-
-def _log_beta(a: float, b: float) -> float:
-    return lgamma(a) + lgamma(b) - lgamma(a + b)
 
 
 class PhaseCycles:
@@ -171,8 +158,7 @@ def explain(
 ) -> list[Explanation]:
     """Fit the clock of each candidate to the dense row and predict the others.
 
-    Candidates that no clock brings to the dense row (memory is too slow) are left out. Those that
-    differ in correlation and ratio only should stand side by side: they share their phases.
+    Candidates that no clock brings to the dense row (memory is too slow) are left out.
 
     Args:
         base: The design that candidates are variants of.
@@ -182,12 +168,9 @@ def explain(
     """
     dense = next(row for row in rows if row.name == DENSE)
     found = []
-    shared: tuple[Candidate, PhaseCycles | None] | None = None
+    fitted = cache(lambda machine: _fitted(base, machine, dense, prefill))
     for candidate in candidates:
-        machine = replace(candidate, correlation=0.0, ratio_of="eligible")
-        if shared is None or shared[0] != machine:
-            shared = machine, _fitted(base, machine, dense, prefill)
-        phases = shared[1]
+        phases = fitted(replace(candidate, correlation=0.0, ratio_of="eligible"))
         if phases is None:
             continue
         errors = tuple(

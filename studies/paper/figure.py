@@ -12,12 +12,11 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from carsim.design import load_design
 from carsim.report.figures import style as plots
 from carsim.validate.paper_rows import DESIGN, paper_rows, skipping_s
+from studies.drawing import drawing
 from studies.paper.candidates import Candidate, own_candidate, searched
 from studies.paper.expected import PhaseCycles, explain
 
@@ -73,11 +72,8 @@ def draw(axes: Axes) -> None:
 
 def main() -> None:
     """Draw and write."""
-    with plots.style():
-        figure = Figure(figsize=(7.5, 4.5), layout="constrained")
-        FigureCanvasAgg(figure)
+    with drawing(Path(__file__).with_name("latency.png"), 7.5, 4.5, "") as figure:
         draw(figure.subplots())
-        figure.savefig(Path(__file__).parent / "latency.png", dpi=110, metadata={"Software": None})
 
 
 if __name__ == "__main__":

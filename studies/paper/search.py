@@ -9,14 +9,13 @@ row. Takes some minutes on one core. Writes ``candidates.csv``: all within a poi
 error, and the best of every family. Those within 0.3 points of the best are the group ``set``.
 """
 
-import csv
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import astuple, fields, replace
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
 
 import numpy as np
+import pandas as pd
 
 from carsim.cost.fit import check_fit
 from carsim.design import Design, load_design
@@ -26,7 +25,6 @@ from studies.paper.expected import SET_POINTS, Explanation, explain
 
 CORRELATIONS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 MOST_CORES, MOST_BATCH = 16, 32
-CANDIDATE = tuple(field.name for field in fields(Candidate))
 
 
 def machines(weights: str) -> Iterator[Candidate]:
@@ -53,27 +51,16 @@ def left_out_by_choice(pool: list[Explanation]) -> Iterator[tuple[Explanation, f
         yield chosen, chosen.errors[index]
 
 
-def write(path: Path, names: list[str], found: Iterable[Explanation], groups: list[str]) -> None:
-    """Candidates and their errors as CSV."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        out = csv.writer(file, lineterminator="\n")
-        figures = ("clock_mhz", "mean_error", "worst_error", "left_out_mean")
-        out.writerow(["group", *CANDIDATE, *figures, *(f"error_{name}" for name in names)])
-        for group, each in zip(groups, found, strict=True):
-            numbers = (
-                each.mean_error,
-                each.worst_error,
-                float(np.mean(np.abs(each.left_out_errors))),
-                *each.errors,
-            )
-            out.writerow(
-                [
-                    group,
-                    *astuple(each.candidate),
-                    f"{each.clock_mhz:.1f}",
-                    *(f"{number:.5f}" for number in numbers),
-                ]
-            )
+def table_of(names: list[str], found: list[Explanation], groups: list[str]) -> pd.DataFrame:
+    """Candidates and their errors, a row each."""
+    rows = [
+        {"group": group, **asdict(each.candidate), "clock_mhz": round(each.clock_mhz, 1)}
+        | {"mean_error": each.mean_error, "worst_error": each.worst_error}
+        | {"left_out_mean": np.mean(np.abs(each.left_out_errors))}
+        | {f"error_{name}": error for name, error in zip(names, each.errors, strict=True)}
+        for group, each in zip(groups, found, strict=True)
+    ]
+    return pd.DataFrame(rows).round(5)
 
 
 def main() -> None:
@@ -112,7 +99,7 @@ def main() -> None:
         for label, chosen_by in (("20 and 80 %", (3, 5)), ("50 and 80 %", (4, 5))):
             first = min(pool, key=lambda e: sum(abs(e.errors[i]) for i in chosen_by))
             print(f"  chosen by {label}: {first.candidate} {first.mean_error:.4f}")
-    write(KEPT, [row.name for row in rows], kept, groups)
+    table_of([row.name for row in rows], kept, groups).to_csv(KEPT, index=False)
 
 
 if __name__ == "__main__":

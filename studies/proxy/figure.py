@@ -8,7 +8,6 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.axes import Axes
 
-from carsim.base.statistics import bootstrap_mean
 from carsim.report.figures import style as plots
 from studies.content import pace_of
 from studies.drawing import drawing, with_intervals
@@ -34,7 +33,7 @@ def draw_held_out(axes: Axes, scores: pd.DataFrame) -> None:
     by_clip = scores.groupby("clip", sort=False).mean(numeric_only=True)
     paces = by_clip.groupby(by_clip.index.map(pace_of), sort=False)
     for shift, (name, colour) in enumerate(RIVALS.items()):
-        found = pd.DataFrame(columns(name, bootstrap_mean(part[name])) for _, part in paces)
+        found = pd.DataFrame(columns(name, part[name]) for _, part in paces)
         places = [number + 0.2 * (shift - 1) for number in range(len(found))]
         with_intervals(axes, places, found, name, fmt="o", color=colour, label=name)
     axes.set_xticks(range(len(paces)), [str(pace) for pace, _ in paces])

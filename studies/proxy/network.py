@@ -236,26 +236,6 @@ def to_model(twin: Twin) -> DecoderModel:
     return DecoderModel(geometry, arrays, "studies/proxy")
 
 
-def from_model(model: DecoderModel, products: torch.dtype = torch.float32) -> Twin:
-    """The inverse of :func:`to_model`."""
-    shape = model.geometry
-    twin = Twin(
-        Shape(
-            shape.n_layers,
-            shape.hidden_size,
-            shape.n_heads,
-            shape.ffn_size,
-            model.n_codes,
-            shape.head_dim,
-        ),
-        products,
-    )
-    with torch.no_grad():
-        for name, parameter in twin.named_parameters():
-            parameter.copy_(torch.from_numpy(model.arrays[name].astype(np.float32)))
-    return twin
-
-
 def rms_norm(x: Tensor, weight: Tensor) -> Tensor:
     """Root-mean-square norm over the last axis."""
     return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + RMS_EPS) * weight

@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from carsim.base.statistics import bootstrap_mean
 from carsim.decoder.content import TOKENS_PER_FRAME
-from studies.content import EXEMPT, TUNING, rows_of
+from studies.content import TUNING, rows_of
 from studies.record import Archive, Ask, Kept
 from studies.rules import Damped, Given, TasScore, permuted
 from studies.table import columns
@@ -53,8 +52,8 @@ def losses(archive: Archive, clips: tuple[str, ...], seed: int = 0) -> pd.DataFr
     book("random_zero", [Damped(each, 0.0) for each in drawn])
     book("random_half", [Damped(each, 0.5) for each in drawn])
     book("random_replay", list(drawn))
-    rules = {"tas": one_tau(archive, TasScore(), SHARE, EXEMPT)}
-    rules["even"] = equal_shares(archive, TasScore(), SHARE, EXEMPT)
+    rules = {"tas": one_tau(archive, TasScore(), SHARE)}
+    rules["even"] = equal_shares(archive, TasScore(), SHARE)
     for name, rule in rules.items():
         kept = book(f"{name}_replay", [rule] * len(rows))
         table[f"{name}_ratio"] = [each.replay[later][:, 1:].mean() for each in kept]
@@ -93,8 +92,7 @@ def measure(archive: Archive, clips: tuple[str, ...] = TUNING) -> dict[str, floa
         ("even_zero_less_replay", "even_zero", "even_replay"),
         ("permuted_less_tas", "permuted", "tas_replay"),
     ):
-        found = bootstrap_mean((table[one] - table[other]).to_numpy())
-        row |= columns(name, found)
+        row |= columns(name, table[one] - table[other])
     row |= {f"cosine_{each.layer}": each.cosine for each in layers.itertuples()}
     row["cosine"] = float(layers["cosine"].mean())
     row["error_age_1"] = float(layers["error_age_1"][1:].mean())

@@ -7,6 +7,7 @@ import pandas as pd
 from carsim.design import Design, load_design, override
 from carsim.hardware.technology.gates import dispatcher
 from carsim.report.figures import style as plots
+from studies.drawing import drawing
 
 METRICS = ("latency_s", "energy_per_video_j", "lut", "dsp", "limit_mlp", "replay_eligible")
 
@@ -99,8 +100,7 @@ def _timing(frame: pd.DataFrame) -> pd.DataFrame:
 def draw(frame: pd.DataFrame, path: Path) -> None:
     """What each way gains over cores and batch, and the LUTs that it adds."""
     gain = gains(main(frame))
-    with plots.style():
-        figure = plots.new_figure(9.5, 3.9, "DRS beside one more column", misfit=False)
+    with drawing(path, 9.5, 3.9, "DRS beside one more column") as figure:
         left, right = figure.subplots(1, 2)
         places = range(len(gain))
         for shift, way, colour in ((-0.2, "drs", plots.SKY), (0.2, WAYS[2], plots.ORANGE)):
@@ -122,4 +122,3 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
         right.set(yscale="log", xlabel="cores", ylabel="LUTs", xticks=cores, ylim=(15, 30_000))
         right.yaxis.set_major_formatter("{x:,.0f}")
         right.legend(ncols=2, loc="lower center")
-        figure.savefig(path, dpi=110, metadata={"Software": None})

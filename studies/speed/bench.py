@@ -28,7 +28,6 @@ from carsim.explore.evaluate import Evaluator
 from carsim.explore.frame import frame_of
 from carsim.explore.pareto import pareto
 from carsim.explore.points import make_points
-from carsim.explore.search import hunt
 from carsim.explore.store import Store, open_folder, open_store
 from carsim.explore.study import Study, load_study
 from carsim.explore.sweep import fill
@@ -125,7 +124,7 @@ def measured(short: bool) -> dict[str, str]:
     study = grid("zcu102_16gb", SHARED)
     with Store() as sweep, Store() as search:
         swept = cpu_s(lambda: fill(sweep, study, workers=0))
-        hunted = cpu_s(lambda: hunt(search, study, 40, workers=0, seed=0))
+        hunted = cpu_s(lambda: fill(search, study, points=40, workers=0, seed=0))
     found["search over sweep of the same 40 points"] = f"{hunted / swept:.2f}"
     many = grid("zcu102_16gb", MANY)
     chooser: list[CertifiedFront] = []

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from carsim.decisions.trace import Trace, load_trace
+from carsim.decisions.trace import Trace, load_trace, save_trace
 from carsim.report.figures import style as plots
 from studies.drawing import drawing
 from studies.measured import wider
@@ -40,10 +40,7 @@ def prepare(folder: Path) -> None:
     """Write the measured scores in another order, twice; see :func:`permuted`."""
     trace = load_trace(SOURCE)
     for name, across in (("shuffled", False), ("independent", True)):
-        new = permuted(trace, across=across)
-        # Not compressed, as permuted scores hardly can be.
-        meta = np.array(new.meta.model_dump_json())
-        np.savez(folder / f"{name}.npz", replay=new.replay, tas=new.tas, meta=meta)
+        save_trace(folder / f"{name}.npz", permuted(trace, across=across), overwrite=True)
 
 
 def permuted(trace: Trace, *, across: bool) -> Trace:

@@ -13,11 +13,10 @@ from carsim.base.errors import InputError
 from carsim.explore.evaluate import Evaluator
 from carsim.explore.pareto import pareto
 from carsim.explore.points import make_points
-from carsim.explore.search import hunt, search
 from carsim.explore.searcher import LACKING, Searcher
 from carsim.explore.store import Store, open_folder, open_store
 from carsim.explore.study import load_study
-from carsim.explore.sweep import sweep
+from carsim.explore.sweep import fill, search, sweep
 from studies.cores_tau.shares import hypervolume
 
 pytest.importorskip("optuna")
@@ -128,14 +127,14 @@ def test_a_killed_search_goes_on_where_it_was(tmp_path, study, when):
     before = stored(folder)
     assert len(before) == 3
     with open_folder(folder) as store:
-        progress = hunt(store, study, 6, workers=0)
+        progress = fill(store, study, points=6, workers=0)
     assert (progress.finished, progress.evaluated) == (6, 3)
     assert before < stored(folder)
 
 
 def test_workers_of_one_process_search_too(tmp_path, study):
     with Store() as store:
-        progress = hunt(store, study, 8, workers=2, seed=0)
+        progress = fill(store, study, points=8, workers=2, seed=0)
         assert (progress.finished, progress.evaluated) == (8, 8)
         assert len(store.finished()) == 8
 

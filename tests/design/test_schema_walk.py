@@ -27,7 +27,7 @@ from carsim.workload.workload import Workload
 REPLAY = ("machine.drs", "machine.cores", "model.replay", "policy", "model.video")
 """Fields of designs that are run with replays, too."""
 HUGE, TINY, LONG = 1e300, 1e-300, 3.3333333333333335
-FIELDS_OF_ONE_MODE = {"ann": {"search": "lsh"}, "draft": {"scorer": "lsh"}}
+FIELDS_OF_ONE_MODE = {"ann": {"search": "lsh"}}
 LINEAR_HEAD = {"kind": "linear", "vocabulary": 40}
 EXPERTS = {"count": 4, "active": 2, "shared_ffn_size": 8}
 

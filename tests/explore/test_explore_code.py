@@ -36,7 +36,7 @@ def test_a_changed_command_or_what_an_editor_leaves_is_not(copy: Path) -> None:
 
 
 def test_evaluation_imports_nothing_that_is_left_out_and_nothing_slow() -> None:
-    lines = ["import sys", "import carsim.explore.search", "print(*sys.modules)"]
+    lines = ["import sys", "import carsim.explore.sweep", "print(*sys.modules)"]
     loaded = subprocess.run(
         [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True
     ).stdout.split()

@@ -75,16 +75,6 @@ def test_whole_frames_decode_as_step_by_step(taus, attention, measure, n_kv_head
     assert np.allclose(decoded.hidden, hidden, rtol=0, atol=1e-9)
 
 
-def test_more_queries_than_a_block_attend_alike(monkeypatch):
-    rng = np.random.default_rng(1)
-    q, k, v = (rng.standard_normal((n, heads, 4)) for n, heads in ((30, 4), (40, 2), (40, 2)))
-    for attention in (Dense(), Streaming(sinks=2, window=7)):
-        at_once = whole.attend(q, k, v, attention)
-        with monkeypatch.context() as patch:
-            patch.setattr(whole, "_BLOCK", 3)
-            assert np.allclose(whole.attend(q, k, v, attention), at_once)
-
-
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory):
     return record.Archive(make_model(), tmp_path_factory.mktemp("out"), n_frames=3, workers=1)
@@ -103,7 +93,7 @@ def test_rows_are_decoded_once(archive, monkeypatch):
     asked = [record.Ask(HALF, row) for row in make_rows(2)]
     first = archive.decode(asked)
     with monkeypatch.context() as patch:
-        patch.setattr(record.Archive, "_keep", None)
+        patch.setattr(whole.Decoder, "decode", None)
         again = archive.decode(asked[::-1])
     for one, other in zip(first, again[::-1], strict=True):
         assert np.array_equal(one.replay, other.replay)

@@ -18,8 +18,8 @@ from carsim.decoder.precision import Arithmetic, Inputs
 from carsim.decoder.structures import Config, DecoderPolicy, stack_weights
 from studies import record, whole
 from studies.content import ROOT, Row
+from studies.frames import READERS
 from studies.league import cells, longer, machines, measured, run, tables
-from studies.league.frames import READERS
 from studies.rules import TasScore, Threshold
 from studies.run import quoted
 
@@ -29,7 +29,6 @@ POLICIES = [
     Dense(),
     Streaming(sinks=2, window=7),
     Draft(block_tokens=4, keep=0.4),
-    Draft(block_tokens=3, keep=0.3, scorer="minmax"),
     Ann(bits=2, tables=2, sinks=1, window=2),
     Ann(search="quantised", keep=0.3, sinks=1, window=2),
     TempCache(theta=0.3),

@@ -13,8 +13,6 @@ whose buckets are empty falls back to those. Where several query heads share a k
 what any of them finds (``lsh``), or by the best of their scores (``quantised``). What is read is
 read exactly: keys and values of the cache.
 
-The same signatures as a score of blocks are ``scorer: lsh`` of draft attention.
-
 Model of the machine: each step reads the signatures, or the keys in few bits, of the whole context.
 Signatures are compared in the unit of :mod:`carsim.decisions.attention.search`, 16 keys a cycle and
 query head; products with keys of few bits run on the array, and their scores enter the sorter, one

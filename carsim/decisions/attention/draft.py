@@ -7,26 +7,25 @@ layer, row and key head, a block of the cache has the score
 
     <q, mean of the block's rotated keys> / sqrt(head_dim),
 
-or another of :mod:`carsim.decisions.attention.blocks`, and the best ceil(keep * blocks) of the
-complete blocks are read, with the prompt and the block under way. Blocks are runs of
-``block_tokens`` video tokens in raster order, so that nothing is moved. Where several query heads
-share a key head, a block is as good as the best of them finds it.
+which is the mean of the scores of its keys. The best ceil(keep * blocks) of the complete blocks are
+read, with the prompt and the block under way. Blocks are runs of ``block_tokens`` video tokens in
+raster order, so that nothing is moved. Where several query heads share a key head, a block is as
+good as the best of them finds it.
 
 Model of the machine: the keys of the block under way are read for attention in any case; they are
-gathered as they pass, and once the block is complete, what is kept of it is written. Each step
-reads all of that, multiplies it with the queries on the array, and finds the best with the unit of
+summed up as they pass, and once the block is complete, its mean is written in few bits. Each step
+reads all means, multiplies them with the queries on the array, and finds the best with the unit of
 :mod:`carsim.decisions.attention.search`: one score a cycle. Simplification: the machine is not told
 how long the prompt is, and counts its blocks, too.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from carsim.base.registry import OneOf
-from carsim.base.section import NonNegativeInt
 from carsim.decisions.attention.base import (
     Array,
     AttentionPolicy,
@@ -38,8 +37,16 @@ from carsim.decisions.attention.base import (
     SelectionUnit,
     SideWork,
 )
-from carsim.decisions.attention.blocks import MOST_UNION_BITS, SCORERS, BlockCost, Scorer
-from carsim.decisions.attention.search import EXACT_BITS, Tables, best, grouped, most_runs, share_of
+from carsim.decisions.attention.search import (
+    EXACT_BITS,
+    best,
+    few_bits,
+    grouped,
+    most_runs,
+    share_of,
+    sorter,
+    vector_bytes,
+)
 
 
 @dataclass(eq=False)
@@ -48,11 +55,18 @@ class Drafts:
 
     Attributes:
         first: Slot of the first video token.
-        scorer: What is kept of the blocks.
+        running: Sums of the keys of the block under way, [L, B, KV, hd].
+        means: Means of the keys of complete blocks, [L, B, KV, blocks, hd].
     """
 
     first: int
-    scorer: Scorer
+    running: Array
+    means: Array
+
+    def scores(self, layer: int, complete: int, q: Array) -> Array:
+        """Products of queries [B, KV, g, hd] and the first means; 1 / sqrt(hd) changes no order."""
+        scores: Array = q @ self.means[layer, :, :, :complete].swapaxes(-1, -2)
+        return scores
 
 
 class Draft(AttentionPolicy):
@@ -60,8 +74,10 @@ class Draft(AttentionPolicy):
 
     label: ClassVar[str] = "draft attention"
     paper: ClassVar[str] = "arXiv 2505.14708"
-    mode: ClassVar[str] = "scorer"
     records: ClassVar[bool] = True
+    obsolete: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("tables", "bits", "seed"), "scores of blocks are means"
+    )
 
     kind: Literal["draft"] = "draft"
     block_tokens: Annotated[int, Field(gt=0, le=4096)] = Field(
@@ -70,44 +86,38 @@ class Draft(AttentionPolicy):
     keep: Annotated[float, Field(gt=0, le=1)] = Field(
         0.25, description="share of the complete blocks that is read"
     )
-    scorer: Annotated[str, OneOf(SCORERS)] = Field(
-        "mean",
-        description="what is kept of a block: the mean of its keys, their least and largest "
-        "channels (minmax: Quest), or their signatures (lsh: AnnSA)",
-    )
+    scorer: Literal["mean"] = Field("mean", description="a block stands for the mean of its keys")
     pooled_bits: Annotated[int, Field(ge=2, le=EXACT_BITS)] = Field(
-        8, description=f"per element of what is kept; {EXACT_BITS} keeps it as it is"
+        8, description=f"per element of a mean; {EXACT_BITS} keeps it as it is"
     )
-    tables: Tables = 4
-    bits: Annotated[int, Field(gt=0, le=MOST_UNION_BITS)] = Field(
-        6, description="with scorer lsh: bits of a signature"
-    )
-    seed: NonNegativeInt = Field(0, description="with scorer lsh: of the hyperplanes")
 
     @classmethod
     def trivial(cls) -> "Draft":
         """All blocks are kept."""
         return cls(keep=1.0)
 
-    @property
-    def used(self) -> dict[str, Any]:
-        """The fields without those that only other scorers use."""
-        others = {name for each in SCORERS.values() for name in each.uses}
-        others -= set(SCORERS[self.scorer].uses)
-        return {name: value for name, value in self if name not in others}
-
     # What the decoder asks.
 
     def begin(self, cache: CacheShape) -> Drafts:
         """Nothing is kept yet."""
-        return Drafts(cache.prompt_slots, SCORERS[self.scorer](self, cache))
+        size = cache.n_layers, cache.n_rows, cache.n_kv_heads
+        n_blocks = (cache.n_slots - cache.prompt_slots) // self.block_tokens
+        running = np.zeros((*size, cache.head_dim), cache.dtype)
+        means = np.zeros((*size, n_blocks, cache.head_dim), cache.dtype)
+        return Drafts(cache.prompt_slots, running, means)
 
     def append(
         self, state: Drafts, layer: int, slots: slice, k: Array, k_rotated: Array, v: Array
     ) -> None:
         """Take the new key into its block; the prompt is in none."""
-        if slots.start >= state.first:
-            state.scorer.append(layer, slots.start - state.first, k_rotated[:, :, 0])
+        if slots.start < state.first:
+            return
+        block, place = divmod(slots.start - state.first, self.block_tokens)
+        running, key = state.running[layer], k_rotated[:, :, 0]
+        running[:] = key if place == 0 else running + key
+        if place == self.block_tokens - 1:
+            mean = few_bits(running / self.block_tokens, self.pooled_bits)
+            state.means[layer, :, :, block] = mean
 
     def select(self, state: Drafts, layer: int, query: Query) -> Selection:
         """The prompt, the best of the complete blocks, and the newest token's own block."""
@@ -116,7 +126,7 @@ class Draft(AttentionPolicy):
         if k == complete:
             return Selection()
         q = grouped(query.q_rotated, query.keys.shape[1])
-        scores = state.scorer.scores(layer, complete, q).max(axis=2)  # [B, KV, complete]
+        scores = state.scores(layer, complete, q).max(axis=2)  # [B, KV, complete]
         mask = np.ones((*scores.shape[:2], query.end), np.bool_)
         chosen = best(scores, k)[..., None].repeat(self.block_tokens, axis=-1)
         whole = slice(state.first, state.first + complete * self.block_tokens)
@@ -137,26 +147,23 @@ class Draft(AttentionPolicy):
 
     def side_work(self, context: Ints, n_heads: int, n_kv_heads: int, head_dim: int) -> SideWork:
         """Scores of all blocks, the newest key, and the top-k."""
-        blocks = context // self.block_tokens
-        cost = self._cost(n_heads, n_kv_heads, head_dim)
-        of_block = n_kv_heads * cost.head_bytes
+        blocks, of_block = context // self.block_tokens, self._block_bytes(n_kv_heads, head_dim)
         return SideWork(
-            macs=blocks * n_heads * cost.score_macs + cost.token_macs,
-            element_ops=cost.token_ops,
+            macs=blocks * n_heads * head_dim,
+            element_ops=n_kv_heads * head_dim,
             bytes_read=blocks * of_block,
             bytes_written=-(-of_block // self.block_tokens),
             scan_cycles=blocks * n_heads,
         )
 
     def unit(self) -> SelectionUnit:
-        """That of the scorer."""
-        return self._cost(1, 1, 1).unit
+        """A sorter."""
+        return sorter()
 
     def side_bytes(self, context: Ints, n_kv_heads: int, head_dim: int) -> Ints:
-        """Bytes that are kept of the blocks."""
-        cost = self._cost(n_kv_heads, n_kv_heads, head_dim)
-        nbytes: Ints = -(-context // self.block_tokens) * n_kv_heads * cost.head_bytes
+        """Bytes of the means."""
+        nbytes: Ints = -(-context // self.block_tokens) * self._block_bytes(n_kv_heads, head_dim)
         return nbytes
 
-    def _cost(self, n_heads: int, n_kv_heads: int, head_dim: int) -> BlockCost:
-        return SCORERS[self.scorer].cost(self, n_heads, n_kv_heads, head_dim)
+    def _block_bytes(self, n_kv_heads: int, head_dim: int) -> int:
+        return n_kv_heads * vector_bytes(head_dim, self.pooled_bits)

@@ -74,20 +74,19 @@ def best(scores: Array, k: Ints | int) -> Bools:
     return chosen
 
 
-def few_bits(vectors: Array, bits: int, rounding: np.ufunc = np.rint) -> Array:
+def few_bits(vectors: Array, bits: int) -> Array:
     """Vectors as they come back from so many bits an element: symmetric, a scale for each vector.
 
     Args:
         vectors: [.., hd].
         bits: 2 or more; :data:`EXACT_BITS` changes nothing.
-        rounding: ``np.floor`` keeps a lower bound one, ``np.ceil`` an upper one.
     """
     if bits == EXACT_BITS:
         return vectors
     most = 2 ** (bits - 1) - 1
     scale = np.abs(vectors).max(axis=-1, keepdims=True) / most
     scale = np.where(scale > 0, scale, 1).astype(vectors.dtype)
-    rounded: Array = np.clip(rounding(vectors / scale), -most, most) * scale
+    rounded: Array = np.clip(np.rint(vectors / scale), -most, most) * scale
     return rounded
 
 

@@ -1,4 +1,4 @@
-"""Decisions for more or fewer rows, frames, tokens, layers and heads than were captured."""
+"""Decisions for more or fewer rows, frames, tokens and layers than were captured."""
 
 from math import isqrt
 
@@ -6,7 +6,6 @@ import numpy as np
 
 from carsim.base.errors import InputError
 from carsim.base.text import count
-from carsim.decisions.attention import KvReads
 from carsim.decisions.attention.base import Ints
 from carsim.decisions.replay import Pairs
 from carsim.decisions.trace.decisions import Decisions
@@ -175,14 +174,3 @@ def map_layers(decisions: Decisions, n_layers: int) -> Decisions:
     label = f"decisions of {count(have, 'layer')} mapped to {n_layers} by relative depth"
     taken = layers_at_depth(have, n_layers)
     return decisions.taken(label, layers=taken, source="mapped by depth")
-
-
-def map_heads(reads: KvReads, n_kv_heads: int) -> KvReads:
-    """Reads of a machine with another number of key heads: head h takes h * KV // n_kv_heads.
-
-    Args:
-        reads: Of the decoded model, [S, L, KV, B] each.
-        n_kv_heads: Key heads of the machine.
-    """
-    taken = np.arange(n_kv_heads) * reads.tokens.shape[-2] // n_kv_heads
-    return KvReads(reads.tokens[..., taken, :], reads.runs[..., taken, :])

@@ -35,8 +35,6 @@ EXAMPLES: list[AttentionPolicy] = [
     EverySecondBlock(block=3, last=4),
     Draft(block_tokens=1, keep=0.1),
     Draft(block_tokens=2, keep=0.5, pooled_bits=3),
-    Draft(block_tokens=2, keep=0.3, scorer="minmax"),
-    Draft(block_tokens=1, keep=0.3, scorer="lsh", tables=2, bits=2),
     Ann(bits=2, tables=2, sinks=1, window=2),
     Ann(search="quantised", keep=0.4, key_bits=3, sinks=0, window=1),
     BestKeys(k=1),

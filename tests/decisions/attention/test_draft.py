@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from policy_maker import GROUP, KV, WIDTH, Cache
 
+from carsim.base.errors import IgnoredKeyWarning
 from carsim.decisions.attention import Draft
 from carsim.decisions.attention.search import (
     EXACT_BITS,
@@ -33,45 +34,18 @@ def slow(cache: Cache, row: int, head: int) -> list[int]:
         of_heads = []
         for number in range(GROUP):
             q = cache.queries[row, head * GROUP + number]
-            of_heads.append(slow_score(policy, q, tokens))
+            mean = sum(tokens) / len(tokens)
+            of_heads.append(sum(a * b for a, b in zip(q, mean, strict=True)) / sqrt(len(q)))
         scores.append((max(of_heads), block))
     k = ceil(round(policy.keep * len(scores), 9))
     return sorted(block for _, block in sorted(scores, reverse=True)[:k])
 
 
-def slow_score(policy: Draft, q: Any, tokens: list[Any]) -> float:
-    """Score of a block by its definition."""
-    if policy.scorer == "minmax":
-        channels = zip(q, np.array(tokens).T, strict=True)
-        return sum(max(a * min(of_all), a * max(of_all)) for a, of_all in channels)
-    if policy.scorer == "lsh":
-        planes = hyperplanes(policy.tables, policy.bits, WIDTH, policy.seed)
-        codes = [[[q @ p > 0 for p in table] for table in planes] for q in (q, *tokens)]
-        tables = range(policy.tables)
-        return sum(any(codes[0][t] == key[t] for key in codes[1:]) for t in tables)
-    mean = sum(tokens) / len(tokens)
-    return float(sum(a * b for a, b in zip(q, mean, strict=True)) / sqrt(len(q)))
-
-
-fields = {
-    "block_tokens": st.integers(1, 6),
-    "keep": st.floats(0.01, 1).map(lambda share: round(share, 3)),
-}
-policies = st.one_of(
-    st.builds(
-        Draft,
-        scorer=st.sampled_from(["mean", "minmax"]),
-        pooled_bits=st.just(EXACT_BITS),
-        **fields,
-    ),
-    st.builds(
-        Draft,
-        scorer=st.just("lsh"),
-        tables=st.integers(1, 4),
-        bits=st.integers(1, 4),
-        seed=st.integers(0, 9),
-        **fields,
-    ),
+policies = st.builds(
+    Draft,
+    block_tokens=st.integers(1, 6),
+    keep=st.floats(0.01, 1).map(lambda share: round(share, 3)),
+    pooled_bits=st.just(EXACT_BITS),
 )
 caches = st.builds(Cache, policies, st.integers(1, 60), st.integers(0, 10**6), st.integers(1, 5))
 
@@ -100,22 +74,13 @@ def test_exactly_k_blocks_and_what_is_read_in_any_case(cache: Cache) -> None:
 @given(st.integers(1, 6), st.integers(1, 60), st.integers(0, 99), st.integers(0, 2))
 def test_a_pooled_key_is_the_mean_of_its_block(size: int, video: int, seed: int, row: int) -> None:
     cache = Cache(Draft(block_tokens=size, pooled_bits=EXACT_BITS), video, seed)
-    kept = cache.state.scorer.kept[0]
+    kept = cache.state.means
     for block in range(cache.video // size):
         first = cache.prompt + block * size
         mean = cache.keys[row, :, first : first + size].mean(axis=1)
         np.testing.assert_allclose(kept[1, row, :, block], mean, atol=1e-12)
     assert not kept[1][:, :, cache.video // size :].any(), "the future"
     assert not kept[0].any(), "another layer"
-
-
-@given(st.integers(1, 6), st.integers(2, 9), st.integers(0, 99))
-def test_no_key_scores_above_the_bound_of_its_block(size: int, bits: int, seed: int) -> None:
-    cache = Cache(Draft(scorer="minmax", block_tokens=size, pooled_bits=bits), 30, seed)
-    q = cache.queries.reshape(3, KV, GROUP, WIDTH)
-    bound = cache.state.scorer.scores(1, 30 // size, q)
-    scores = (q @ cache.keys.swapaxes(-1, -2))[..., cache.prompt :][..., : 30 // size * size]
-    assert (scores.reshape(*bound.shape, size).max(axis=-1) <= bound + 1e-9).all()
 
 
 @given(st.integers(1, 60), st.integers(0, 10**6), st.floats(0.01, 1))
@@ -158,17 +123,12 @@ def test_signatures(tables: int, bits: int, seed: int, drawn: int) -> None:
         assert (alone == codes[row, 1]).all()
 
 
-def test_fields_of_another_scorer_are_refused() -> None:
-    assert Draft(scorer="lsh", tables=2).short == "draft 16 0.25 lsh 2 6 0"
-    assert Draft(pooled_bits=4).text == (
-        "draft attention (block_tokens 16, keep 0.25, scorer mean, pooled_bits 4)"
-    )
-    with pytest.raises(ValueError, match="tables: does nothing under scorer 'mean'; leave it out"):
-        Draft(tables=2)
-    with pytest.raises(ValueError, match="pooled_bits: does nothing under scorer 'lsh'"):
-        Draft(scorer="lsh", pooled_bits=4)
-    with pytest.raises(ValueError, match="known are mean, minmax, lsh"):
-        Draft(scorer="max")
+def test_fields_of_earlier_versions_are_named_or_refused() -> None:
+    with pytest.warns(IgnoredKeyWarning, match="draft.tables has no effect: scores of blocks"):
+        kept = Draft.model_validate({"scorer": "mean", "tables": 4, "pooled_bits": 4})
+    assert kept.text == "draft attention (block_tokens 16, keep 0.25, scorer mean, pooled_bits 4)"
+    with pytest.raises(ValueError, match="should be 'mean'"):
+        Draft.model_validate({"scorer": "minmax"})
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=9), st.integers(1, 9))
@@ -215,20 +175,10 @@ def test_closed_loop_with_replay_it_equals_the_naive_decoder() -> None:
     np.testing.assert_allclose(kept.residual, naive.residual, atol=1e-10)
 
 
-def test_side_work_of_the_scorers_by_hand() -> None:
+def test_side_work_by_hand() -> None:
     """70 tokens are four blocks; two query heads and one key head of eight elements."""
     context = np.array([70])
-    by_mean, by_bound = (
-        Draft(scorer=scorer).side_work(context, 2, 1, 8) for scorer in ("mean", "minmax")
-    )
-    assert (by_mean.macs, by_mean.bytes_read, by_mean.scan_cycles) == (4 * 2 * 8, 4 * (8 + 2), 8)
-    assert (by_mean.element_ops, by_mean.bytes_written) == (8, 1)
-    assert (by_bound.macs, by_bound.bytes_read, by_bound.scan_cycles) == (128, 80, 8)
-    assert (by_bound.element_ops, by_bound.bytes_written) == (16, 2)
-    assert Draft(scorer="minmax").side_bytes(context, 1, 8) == 5 * 20
-    # Two unions of 2^5 signatures are 8 bytes a block; three vectors get codes of 2 x 5 bits.
-    by_code = Draft(scorer="lsh", tables=2, bits=5)
-    work = by_code.side_work(context, 2, 1, 8)
-    assert (work.macs, work.bytes_read, work.scan_cycles) == (3 * 8 * 10, 4 * 8, 8)
-    assert (work.element_ops, work.bytes_written) == (0, 1)
-    assert by_code.unit().comparator_bits == Draft().unit().comparator_bits + 2 * 32 // 2
+    work = Draft().side_work(context, 2, 1, 8)
+    assert (work.macs, work.bytes_read, work.scan_cycles) == (4 * 2 * 8, 4 * (8 + 2), 8)
+    assert (work.element_ops, work.bytes_written) == (8, 1)
+    assert Draft().side_bytes(context, 1, 8) == 5 * 10

@@ -10,10 +10,9 @@ from toy_policies import BestKeys, registered
 from trace_maker import make_trace
 
 from carsim.base.errors import InputError
-from carsim.decisions.attention import KvReads
 from carsim.decisions.trace import Trace, captured, load_trace, save_trace, trace_stats
 from carsim.decisions.trace.file import check_trace
-from carsim.decisions.trace.resize import crop, enlarge, map_heads, resample
+from carsim.decisions.trace.resize import crop, enlarge, resample
 
 
 @pytest.fixture(autouse=True)
@@ -111,10 +110,3 @@ def test_decisions_carry_reads_along(trace: Trace) -> None:
     with pytest.raises(InputError, match="cannot be drawn for other contexts"):
         enlarge(decisions, 4, 9)
     assert captured(make_trace()).reads is None
-
-
-def test_heads_of_a_larger_machine_take_those_of_the_decoded_model() -> None:
-    tokens = np.arange(4)[None, None, :, None]
-    reads = map_heads(KvReads(tokens, tokens + 9), 8)
-    assert reads.tokens.ravel().tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
-    assert reads.runs.ravel().tolist() == [9, 9, 10, 10, 11, 11, 12, 12]

@@ -12,7 +12,6 @@ what it reads in any case stays: sinks, and the newest token. Keys that ``temp_c
 for themselves alone there.
 """
 
-from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -100,11 +99,12 @@ class Reader:
         k, v = k[:, :last], v[:, :last]
         slots = np.arange(last)
         seen = slots <= np.arange(first, last)[:, None]  # [n, last]
+        of_prompt = min(max(0, self.prompt - first), q.shape[2])
+        seen[:of_prompt] = self._prompt_reads(seen[:of_prompt], first)
         scores = (q * q.dtype.type(q.shape[-1] ** -0.5)) @ k[:, None].swapaxes(-1, -2)
         np.copyto(scores, -np.inf, where=~seen)
         scores -= scores.max(axis=-1, keepdims=True)
         weights = np.exp(scores, out=scores)  # [KV, g, n, last]
-        of_prompt = max(0, self.prompt - first)
         if of_prompt < q.shape[2]:
             mine = slice(of_prompt, None)
             read = self._reads(layer, q[:, :, mine], seen[mine], first + of_prompt)
@@ -134,7 +134,6 @@ class Reader:
         new, values = k[:, :, slots], v[:, :, slots]
         self.policy.append(self.state, layer, slots, new, new, values)
 
-    @abstractmethod
     def _reads(self, layer: int, q: Array, seen: Bools, first: int) -> Bools | None:
         """What queries read, bool[KV, n, last]; None: all that they see.
 
@@ -144,6 +143,11 @@ class Reader:
             seen: What they see, bool[n, last].
             first: Slot of the first of them.
         """
+        return None
+
+    def _prompt_reads(self, seen: Bools, first: int) -> Bools:
+        """What the prompt's own queries read of what they see, bool[n, last]."""
+        return seen
 
     def _members(self, layer: int, last: int) -> Array | None:
         """For how many tokens each key stands, [KV, last]; None: for itself."""
@@ -156,7 +160,7 @@ class Reader:
         n, last = seen.shape
         forced = forced | (np.arange(last) == np.arange(last - n, last)[:, None])
         scores = np.where(seen & ~forced, self._drawn(read.shape), -np.inf)
-        return _best(scores, np.count_nonzero(read & ~forced, axis=-1)) | forced
+        return best(scores, np.count_nonzero(read & ~forced, axis=-1)) | forced
 
     def _drawn(self, shape: tuple[int, ...]) -> Array:
         assert self._random is not None
@@ -171,23 +175,19 @@ def _by_head(q: Array, n_kv_heads: int) -> Array:
     return np.ascontiguousarray(served.transpose(1, 2, 0, 3))
 
 
-class OfDense(Reader):
-    """All keys."""
-
-    def _reads(self, layer: int, q: Array, seen: Bools, first: int) -> Bools | None:
-        return None
-
-
 class OfStreaming(Reader):
-    """Sinks and window. Prompts are shorter than any window here, and seen whole."""
+    """Sinks and window."""
 
     has_floor = True
 
     def _reads(self, layer: int, q: Array, seen: Bools, first: int) -> Bools | None:
+        read = np.broadcast_to(self._prompt_reads(seen, first), (len(q), *seen.shape))
+        sinks = seen & (np.arange(seen.shape[1]) < self.policy.sinks)
+        return self._or_chance(read, seen, sinks)
+
+    def _prompt_reads(self, seen: Bools, first: int) -> Bools:
         slots, own = np.arange(seen.shape[1]), np.arange(first, first + len(seen))[:, None]
-        sinks = seen & (slots < self.policy.sinks)
-        read = sinks | (seen & (own - slots < self.policy.window))
-        return self._or_chance(np.broadcast_to(read, (len(q), *read.shape)), seen, sinks)
+        return seen & ((slots < self.policy.sinks) | (own - slots < self.policy.window))
 
 
 class OfDraft(Reader):
@@ -208,7 +208,7 @@ class OfDraft(Reader):
         if self._random is None:
             heads, served, n, head_dim = q.shape
             flat = q.reshape(1, heads, served * n, head_dim)
-            scores = self.state.scorer.scores(layer, most, flat)[0]
+            scores = self.state.scores(layer, most, flat)[0]
             scores = scores.reshape(heads, served, n, most).max(axis=1)  # [KV, n, most]
         else:
             scores = self._drawn((len(q), q.shape[2], most))
@@ -251,19 +251,7 @@ class OfAnn(Reader):
         if self._random is not None:
             scores = self._drawn((len(q), *seen.shape))
         assert scores is not None
-        return _best(np.where(free, scores, -np.inf), wanted) | forced
-
-
-def _best(scores: Array, k: Ints) -> Bools:
-    """The k best, as :func:`carsim.decisions.attention.search.best`, with another k per query."""
-    k = np.broadcast_to(k, scores.shape[:-1])[..., None]
-    place = np.clip(scores.shape[-1] - k, 0, scores.shape[-1] - 1)
-    least = np.take_along_axis(np.sort(scores, axis=-1), place, axis=-1)
-    chosen: Bools = scores >= least
-    wrong = np.count_nonzero(chosen, axis=-1) != k[..., 0]
-    if wrong.any():
-        chosen[wrong] = best(scores[wrong], k[wrong][..., 0])
-    return chosen
+        return best(np.where(free, scores, -np.inf), wanted) | forced
 
 
 class OfTempCache(Reader):
@@ -320,7 +308,7 @@ class OfAnnCa(Reader):
 
 
 READERS: dict[str, type[Reader]] = {
-    "dense": OfDense,
+    "dense": Reader,
     "streaming": OfStreaming,
     "draft": OfDraft,
     "ann": OfAnn,
