@@ -105,15 +105,6 @@ def test_a_pipe_is_plain_and_unwrapped(lines):
     assert any(load_trace("toy.npz").sha256 in line for line in info)
 
 
-def test_a_front_shows_all_columns_in_blocks_on_a_terminal_and_in_lines_in_a_pipe(lines):
-    prepare(lines, "swept")
-    command = "report swept --front " + " ".join(f"--objective {name}:min" for name in GOALS)
-    piped, narrow = lines(command), lines(command, 80)
-    assert numbers(piped) == numbers(narrow), "no column is left out"
-    marked = sum(line.split()[:1] == ["knee"] for line in narrow)
-    assert marked > 1, "the premise: several blocks, each with its knee"
-
-
 def test_a_list_skips_what_is_no_trace(call, folder):
     """All archives of a folder may be named, though a codebook lies among them."""
     np.savez(folder / "codebook.npz", codes=np.zeros(3))

@@ -171,6 +171,7 @@ BROKEN = {
         r"\$.policies.1.latency_s: should be a valid number, got 'fast'",
     ),
     "another version": (put("schema_version", 7), "is of version 7; this carsim reads 2"),
+    "no version": (drop("schema_version"), "is no summary of a run"),
     "no design": (put("resolved_design", {}), "resolved_design"),
 }
 
@@ -214,22 +215,6 @@ def test_truncated_utilisation_is_one_line(folder: Path, tmp_path: Path, keep: i
     path.write_text(text[:keep] if keep != -1 else text[: text.rindex("\n", 0, -1) + 1])
     with pytest.raises(InputError, match=r"utilisation.csv: is truncated or broken"):
         write_page(broken)
-
-
-def test_foreign_folders_are_one_line(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "binary").mkdir()
-    (tmp_path / "binary" / "summary.json").write_bytes(b"\xff\xfe\x00")
-    (tmp_path / "list").mkdir()
-    (tmp_path / "list" / "summary.json").write_text("[1, 2]")
-    for name, problem in (
-        ("nowhere", "nowhere: there is no such folder; name the folder that carsim run, sweep or"),
-        ("empty", "holds neither summary.json nor store.txt"),
-        ("binary", "is not UTF-8 text"),
-        ("list", "is no summary of a run"),
-    ):
-        with pytest.raises(InputError, match=problem):
-            write_page(tmp_path / name)
 
 
 def test_only_the_page_in_the_folder_is_replaced_unasked(folder: Path, tmp_path: Path) -> None:

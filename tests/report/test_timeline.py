@@ -126,12 +126,6 @@ def test_usage_sums_to_the_run(overrides):
     assert moved + sum(totals["prefill"].dram_bytes) == pytest.approx(row.dram_bytes["ps_ddr"])
 
 
-@pytest.mark.parametrize(("first", "stop"), [(3, 3), (4, 3), (48, 49), (-1, 2)])
-def test_a_window_outside_the_video_is_refused(first, stop):
-    with pytest.raises(InputError, match=rf"`timeline` {first}:{stop}: is no range of the 48 st"):
-        record_timeline(tiny_report().chosen, first, stop)
-
-
 def test_a_window_too_large_to_look_at_is_refused_with_what_is_allowed():
     check_window(0, MAX_LAYER_STEPS // 32, 2048, 32)
     with pytest.raises(

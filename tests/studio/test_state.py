@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from carsim.base.errors import InputError
 from carsim.cli.studio import run_command
-from carsim.design import load_design
 from carsim.studio.state import OPTIONS, VIEW, TabState
 
 TEXTS = st.text(min_size=1, max_size=20)
@@ -40,16 +39,6 @@ def test_a_shell_reads_the_command_as_it_was_meant(state):
 def test_the_point_leaves_out_what_is_only_looked_at():
     point = TabState("kv260", {"machine.cores": "2"}, "t")
     assert replace(point, pins=("p",), store="s", step="1", layer="2").point == point
-
-
-def test_overrides_are_those_of_the_command_line():
-    state = TabState("kv260").with_change("machine.cores", "3").with_change("policy.batch", "2")
-    design = load_design(state.design, state.overrides)
-    assert (design.machine.cores, design.policy.batch) == (3, 2)
-
-
-def test_a_change_taken_back_leaves_nothing():
-    assert TabState("kv260").with_change("a.b", "1").with_change("a.b", None) == TabState("kv260")
 
 
 @pytest.mark.parametrize("query", ["?foo=1", "?cores=4"])
