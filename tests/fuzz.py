@@ -280,32 +280,38 @@ class Fuzzer:
         return ""
 
     def folders(self, rng: random.Random, folder: Path) -> str:
-        """Results a file of which is damaged: right or refused, never silently different.
+        """Results a file of which is damaged: right, refused or rescued, never silently different.
 
         Each file, and each 16th of it, is as likely as the others. In this process, to be quick.
         """
-        from carsim.report.report import check
+        from carsim.report.rescue import UNKNOWN, inspect, rescue
 
         name, of = rng.choice(self.files)
-        out = folder / of
+        out, new = folder / of, folder / "new"
         shutil.copytree(self.base / of, out)
         data = (out / name).read_bytes()
         begin = rng.randrange(16) * len(data) // 16
         (out / name).write_bytes(data[:begin] + damaged(data[begin:], rng))
-        if not any(check(out).values()):
+        if set(inspect(out).values()) <= {"", UNKNOWN}:
             self.outcomes["right"] += 1
             same = name in UNCHECKED or self._contents(out) == self.contents[of]
             return "" if same else f"{name} is another, and no damage was found"
-        self.outcomes["refused"] += 1
-        if not self._contents(out) <= self.contents[of]:
-            return f"the rest differs after damage to {name}"
+        try:
+            rescue(out, new)
+        except InputError as error:
+            self.outcomes["refused"] += 1
+            return "" if "can be rescued" in str(error) else str(error)
+        self.outcomes["rescued"] += 1
+        for each in (out, new):
+            if not self._contents(each) <= self.contents[of]:
+                return f"{each.name} differs after damage to {name}"
         if of == "done":
             with suppress(InputError):
                 sweep(self.base / "study.yaml", out, workers=0)
                 return (
                     "" if self._contents(out) == self.contents[of] else "resumed to another table"
                 )
-        return ""
+        return "" if set(inspect(new).values()) == {""} else "what was rescued is damaged"
 
     def _contents(self, folder: Path) -> set[str]:
         """What readers make of results: lines of a table, or figures of a run."""

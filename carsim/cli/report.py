@@ -31,6 +31,7 @@ from carsim.cli.options import JSON, FiniteRange
 )
 @click.option("--overwrite", is_flag=True, help="Replace the page that --out names.")
 @click.option("--check", is_flag=True, help="Say which files of DIR are damaged; status 1 if any.")
+@click.option("--rescue", metavar="NEW", help="Copy what is sound of a damaged DIR to folder NEW.")
 @click.option("--front", is_flag=True, help="Show the Pareto front of a sweep or a search.")
 @click.option(
     "--objective",
@@ -54,6 +55,7 @@ def report(
     width: float,
     overwrite: bool,
     check: bool,
+    rescue: str | None,
     front: bool,
     objectives: tuple[str, ...],
     constraints: tuple[str, ...],
@@ -73,10 +75,11 @@ def report(
     the worst of the front. Points that do not fit or were refused do not count; of points that are
     alike in every metric the first is shown. Nothing is written without --out.
 
-    With --check, each file is compared with its checksum or with its digest in SHA256SUMS.
+    With --check, each file is compared with its checksum or with its digest in SHA256SUMS. With
+    --rescue, what is sound goes to NEW, marked as rescued; RESCUED.txt says what is lost.
     """
-    if sum(map(bool, (front, plot, check))) > 1:
-        raise click.UsageError("--front, --plot and --check exclude each other")
+    if sum(map(bool, (front, plot, check, rescue))) > 1:
+        raise click.UsageError("--front, --plot, --check and --rescue exclude each other")
     if plot is not None:
         _draw(folders, plot, out, width, objectives, constraints)
         return None
@@ -84,8 +87,8 @@ def report(
         raise click.UsageError("several DIR go with --plot")
     if as_json and not front:
         raise click.UsageError("--json goes with --front")
-    if check:
-        return _check(Path(folders[0]))
+    if check or rescue:
+        return _check(Path(folders[0]), rescue)
     if front:
         from carsim.cli.front import show_front
 
@@ -97,14 +100,21 @@ def report(
     return None
 
 
-def _check(folder: Path) -> int:
-    """Say of each file whether it is damaged; the exit status."""
+def _check(folder: Path, new: str | None) -> int:
+    """Say what is damaged, and what is lost of a folder that is rescued; the exit status."""
     from carsim.cli.console import say
-    from carsim.report.report import check
+    from carsim.report.rescue import UNKNOWN, inspect, rescue
 
-    found = check(folder)
-    say(*(f"{name}: {problem or 'right'}" for name, problem in found.items()))
-    return int(any(found.values()))
+    if new is not None:
+        lost = rescue(folder, Path(new))
+        say(*(f"{name}: {what}" for name, what in lost.items()), f"The rest is in {new}.")
+        return 0
+    found = inspect(folder)
+    damaged = [name for name, what in found.items() if what not in ("", UNKNOWN)]
+    say(*(f"{name}: {what or 'right'}" for name, what in found.items()))
+    if damaged:
+        say(f"Damaged: {', '.join(damaged)}. Add --rescue NEW to copy the rest to a new folder.")
+    return int(bool(damaged))
 
 
 def _draw(

@@ -36,6 +36,9 @@ from carsim.explore.study import Study
 
 STORE_FILE, LOCK_FILE, STUDY_FILE = "store.txt", "store.lock", "study.yaml"
 SCHEMA = "5"
+RESCUED = " (rescued)"
+"""Ends the name of a study whose results come from a damaged store."""
+
 MOST_NAMED = 10
 """So many damaged lines are named."""
 
@@ -181,6 +184,16 @@ class Store:
         for line in self._lines():
             _, _, ordinal, _, values, cells = line.split(b"\t")
             yield int(ordinal), json.loads(values), json.loads(cells)
+
+    def rescue(self, path: Path) -> None:
+        """Write a store of what is sound elsewhere; the name of its study says so.
+
+        Raises:
+            InputError: It cannot be written.
+        """
+        name = self.facts["name"].removesuffix(RESCUED) + RESCUED
+        with Store(path) as new:
+            new._write({**self.facts, "name": name}, self._lines())
 
     # ---------------------------------------------------------------- private
 

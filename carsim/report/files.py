@@ -18,6 +18,9 @@ from carsim.runs.timeline import check_window, record_timeline, usage_by_step
 REPORT = "report.html"
 """The page that ``carsim report`` adds."""
 
+NOTICE = "RESCUED.txt"
+"""What of a damaged folder was not rescued."""
+
 OUTPUT_FILES = (
     SUMMARY,
     "design.yaml",
@@ -25,6 +28,7 @@ OUTPUT_FILES = (
     "utilisation.csv",
     "timeline.json",
     DIGESTS,
+    NOTICE,
     REPORT,
 )
 """Names that a run's folder may hold; one that holds others is never replaced."""

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from carsim.base.digests import problems
 from carsim.base.errors import InputError
-from carsim.base.files import reason, write_whole
-from carsim.explore.store import STORE_FILE, open_store
+from carsim.base.files import write_whole
+from carsim.explore.store import STORE_FILE
 from carsim.report.files import REPORT
 from carsim.report.html import plotly_script
 from carsim.report.stored import SUMMARY, StoredRun
@@ -76,31 +75,6 @@ def results(folder: Path) -> "StoredRun | StoredStudy":
 
         return read_study(folder)
     raise _noresults(folder)
-
-
-def check(folder: Path) -> dict[str, str]:
-    """The problem of each file of results that has a digest or a checksum; empty text: none.
-
-    Raises:
-        InputError: The folder holds no results, or cannot be read.
-    """
-    try:
-        found = problems(folder)
-    except OSError as error:
-        raise InputError(str(folder), f"cannot be read ({reason(error)})", "check it") from None
-    if not found and not any((folder / name).exists() for name in (SUMMARY, STORE_FILE)):
-        raise _noresults(folder)
-    name, problem = SUMMARY, ""
-    try:
-        if not (folder / SUMMARY).exists() and (folder / STORE_FILE).exists():
-            name = STORE_FILE
-            with open_store(folder) as store:
-                problem = f"is damaged ({', '.join(store.damaged)})" if store.damaged else ""
-        else:
-            read_run(folder)
-    except InputError as error:
-        problem = error.problem
-    return found | {name: problem or found.get(name, "")}
 
 
 def _noresults(folder: Path) -> InputError:

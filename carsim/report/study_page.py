@@ -1,4 +1,4 @@
-"""The store of a sweep or a search as a page: answer, front, and misfits with their reasons."""
+"""The store of a sweep or a search as a page: the answer, the front, and misfits with their reason."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -19,7 +19,8 @@ import pytest
 from commands import Ended, call
 from explore_study import write_study
 
-from carsim.report.report import check, results
+from carsim.report.report import results
+from carsim.report.rescue import inspect
 
 STEP = int(os.environ.get("CARSIM_FILE_FAULTS", "15"))
 """Of so many operations one is taken."""
@@ -70,6 +71,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "run again": ("run", "toy.yaml", "--trace", "toy.npz", "--out", "OUT/ran", "--overwrite"),
     "sweep": ("sweep", "study.yaml", "--out", "OUT/swept", "--workers", "0"),
     "report": ("report", "OUT/ran", "--out", "OUT/page.html"),
+    "rescue": ("report", "OUT/damaged", "--rescue", "OUT/new"),
 }
 AGAIN = {"run": "run again"}
 """Commands that go on where others were broken off; the rest do so themselves."""
@@ -101,15 +103,18 @@ def prepare(given: Path, folder: Path, name: str) -> None:
     (folder / "OUT").mkdir()
     if name in ("run again", "report"):
         shutil.copytree(given / "OUT" / "ran", folder / "OUT" / "ran")
+    if name == "rescue":
+        shutil.copytree(given / "OUT" / "ran", folder / "OUT" / "damaged")
+        (folder / "OUT" / "damaged" / "comparison.csv").write_text("damaged")
 
 
 def contents(folder: Path) -> list[str]:
     """What readers make of all results; folders that are there are whole."""
     found = []
     for each in sorted(folder.iterdir()):
-        if each.is_dir() and not each.name.startswith("."):
+        if each.is_dir() and each.name not in ("damaged", "new") and not each.name.startswith("."):
             if each.name == "ran":
-                assert set(check(each).values()) == {""}
+                assert set(inspect(each).values()) == {""}
                 found.append(repr(results(each)))
             elif (each / "store.txt").exists():
                 found.append(results(each).frame.drop(columns="seconds").to_csv())
@@ -136,6 +141,8 @@ def test_a_fault_at_any_operation_leaves_nothing_half_written(
             assert with_fault.status in (0, 2), number
         elif "swept" not in COMMANDS[name][3]:
             contents(folder / "OUT")
+        if name == "rescue" and (folder / "OUT" / "new").exists():
+            continue
         assert ended(folder, AGAIN.get(name, name)).status == 0, number
         assert not [path for path in (folder / "OUT").iterdir() if path.name.startswith(".")]
         whole = whole or contents(folder / "OUT")

@@ -16,7 +16,7 @@ from carsim.design import load_design
 from carsim.metrics import METRICS
 from carsim.metrics.table import RESOURCES
 from carsim.report import check_folder, save_report, summary
-from carsim.report.files import OUTPUT_FILES, REPORT
+from carsim.report.files import NOTICE, OUTPUT_FILES, REPORT
 from carsim.report.folder import whole_folder
 from carsim.report.stored import stored
 from carsim.report.summary_file import read_run
@@ -70,7 +70,7 @@ def saved(tmp_path_factory):
 
 def test_every_file_is_there_and_told(saved):
     folder, names = saved
-    assert names == [n for n in OUTPUT_FILES if n != REPORT]
+    assert names == [n for n in OUTPUT_FILES if n not in (REPORT, NOTICE)]
     assert sorted(names) == leftovers(folder)
     document = json.loads((folder / "summary.json").read_text())
     assert document == json.loads(json.dumps(summary(tiny_report())))

@@ -1,0 +1,128 @@
+"""Folders of results: which files are as they were written, and a new folder of what is sound.
+
+A summary and a store have checksums of their own, other files a digest. What is rescued says so:
+the study of a store has another name, a summary has a note, and RESCUED.txt lists what is lost.
+"""
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from carsim.base.digests import DIGESTS, problems, write_digests
+from carsim.base.errors import InputError
+from carsim.explore.code import MANIFEST
+from carsim.explore.frame import export, frame_of
+from carsim.explore.store import STORE_FILE, open_store
+from carsim.report.files import NOTICE, OUTPUT_FILES, REPORT
+from carsim.report.folder import whole_folder
+from carsim.report.stored import SUMMARY
+from carsim.report.summary_file import read_run, sealed
+
+UNKNOWN = "cannot be checked: it has no digest"
+EXPORTS = ("points.csv", "points.parquet", MANIFEST)
+
+
+def inspect(folder: Path) -> dict[str, str]:
+    """The problem of each file of results in a folder; an empty text: none.
+
+    Args:
+        folder: Output of ``carsim run``, ``carsim sweep`` or ``carsim search``.
+
+    Returns:
+        File -> problem; :data:`UNKNOWN` where nothing tells.
+
+    Raises:
+        InputError: It holds no results, or cannot be read.
+    """
+    try:
+        found = problems(folder)
+        known = {*OUTPUT_FILES, *EXPORTS, STORE_FILE} - {DIGESTS, REPORT}
+        there = known.intersection(path.name for path in folder.iterdir())
+    except OSError as error:
+        raise InputError(str(folder), f"cannot be read ({error.strerror})", "check it") from None
+    if not found and not there & {SUMMARY, STORE_FILE}:
+        problem = f"holds neither {SUMMARY} nor {STORE_FILE} nor {DIGESTS}"
+        raise InputError(str(folder), problem, "name the folder of a run, a sweep or a search")
+    found = dict.fromkeys(sorted(there), UNKNOWN) | found
+    if SUMMARY in there:
+        found[SUMMARY] = _problem_of_summary(folder)
+    if STORE_FILE in there:
+        problem = _problem_of_store(folder)
+        if problem or found[STORE_FILE] == UNKNOWN:
+            found[STORE_FILE] = problem
+    return found
+
+
+def rescue(folder: Path, new: Path) -> dict[str, str]:
+    """Copy what is sound into a new folder.
+
+    Args:
+        folder: As of :func:`inspect`.
+        new: The folder to be made.
+
+    Returns:
+        File -> what is lost of it.
+
+    Raises:
+        InputError: Nothing is damaged, nothing can be rescued, or the new folder cannot be written.
+    """
+    found = inspect(folder)
+    lost = {name: what for name, what in found.items() if what}
+    if set(lost.values()) <= {UNKNOWN}:
+        raise InputError(str(folder), "is not damaged", "use it as it is")
+    if new.exists() or folder.resolve() in new.resolve().parents:
+        taken = "exists already" if new.exists() else "lies in the damaged folder"
+        raise InputError(str(new), taken, "name a new folder elsewhere")
+    with whole_folder(new, overwrite=False, ours=()) as into:
+        for name in found.keys() - lost.keys() - {STORE_FILE}:
+            shutil.copyfile(folder / name, into / name)
+        if found.get(SUMMARY) == "":
+            _mark_summary(into / SUMMARY, lost)
+        if STORE_FILE in found and _rescue_store(folder, into) and EXPORTS[0] in lost:
+            with open_store(into) as store:
+                export(frame_of(store), into)
+        if not any(into.iterdir()):
+            raise InputError(str(folder), "nothing of it can be rescued", "restore a copy of it")
+        lines = (f"{name}: {what}\n" for name, what in lost.items())
+        text = "Rescued from a damaged folder. Not copied:\n" + "".join(lines)
+        (into / NOTICE).write_text(text, encoding="utf-8")
+        names = {path.name for path in into.iterdir()} - {DIGESTS}
+        write_digests(into, sorted(names))
+    return lost
+
+
+# -------------------------------------------------------------------- private
+
+
+def _problem_of_summary(folder: Path) -> str:
+    try:
+        read_run(folder)
+    except InputError as error:
+        return error.problem
+    return ""
+
+
+def _problem_of_store(folder: Path) -> str:
+    try:
+        with open_store(folder) as store:
+            return f"is damaged ({', '.join(store.damaged)})" if store.damaged else ""
+    except InputError as error:
+        return error.problem
+
+
+def _rescue_store(folder: Path, into: Path) -> bool:
+    """Copy the sound rows of a store, unless nothing of it can be read."""
+    try:
+        with open_store(folder) as store:
+            store.rescue(into / STORE_FILE)
+    except InputError:
+        return False
+    return True
+
+
+def _mark_summary(path: Path, lost: Mapping[str, str]) -> None:
+    document = json.loads(path.read_bytes())
+    note = f"RESCUED from a damaged folder that lost {', '.join(lost)}."
+    document["notes"] = [note, *document["notes"]]
+    path.write_text(json.dumps(sealed(document), indent=2) + "\n", encoding="utf-8")
