@@ -1,4 +1,4 @@
-"""The store of a sweep or a search as a page: the answer, the front, and misfits with their reason."""
+"""The store of a sweep or a search as a page: the answer, the front, and misfits with reasons."""
 
 from collections.abc import Iterator
 from pathlib import Path
