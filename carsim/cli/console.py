@@ -177,14 +177,7 @@ def progress_bar(name: str) -> Iterator[Callable[..., None]]:
         return
     from rich import progress as bars
 
-    columns = (
-        bars.TextColumn("{task.description}"),
-        bars.BarColumn(),
-        bars.MofNCompleteColumn(),
-        bars.TextColumn("{task.fields[rate]}"),
-        bars.TextColumn("left"),
-        bars.TimeRemainingColumn(),
-    )
+    columns = (*bars.Progress.get_default_columns(), bars.TextColumn("{task.fields[rate]}"))
     look: dict[str, Any] = {"console": console, "transient": True, "speed_estimate_period": 120}
     with bars.Progress(*columns, **look) as shown:
         task = shown.add_task(name, total=None, rate="")

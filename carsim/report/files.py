@@ -18,15 +18,10 @@ from carsim.runs.timeline import check_window, record_timeline, usage_by_step
 REPORT = "report.html"
 """The page that ``carsim report`` adds."""
 
-OUTPUT_FILES = (
-    SUMMARY,
-    "design.yaml",
-    "comparison.csv",
-    "utilisation.csv",
-    "timeline.json",
-    DIGESTS,
-    REPORT,
-)
+RESULTS = (SUMMARY, "design.yaml", "comparison.csv", "utilisation.csv", "timeline.json")
+"""Names of the files of a run."""
+
+OUTPUT_FILES = (*RESULTS, DIGESTS, REPORT)
 """Names that a run's folder may hold; one that holds others is never replaced."""
 
 

@@ -8,6 +8,7 @@ from carsim.base.errors import InputError
 from carsim.base.text import Figure, Table, count
 from carsim.base.yaml_file import parse_yaml
 from carsim.explore.frame import origin_note
+from carsim.explore.store import STORE_FILE
 from carsim.metrics import METRICS
 from carsim.report.figures.pareto import axis_title, front_plot, heading
 from carsim.report.front_table import MOST_ROWS, front_table, text_of
@@ -23,12 +24,7 @@ MOST_VALUES = 24
 BETTER = {"min": "the least", "max": "the most"}
 STATUS = {"misfit": "do not", "invalid": "were refused", "failed": "could not be evaluated"}
 
-BESIDE = {
-    "points.parquet": "all points with all figures",
-    "points.csv": "the same as text",
-    "study.yaml": "the study",
-    "store.txt": "the store, which the same command continues",
-}
+BESIDE = ("points.parquet", "points.csv", "study.yaml", STORE_FILE)
 """Files of a study's folder that a page links to."""
 
 
