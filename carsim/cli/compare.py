@@ -54,17 +54,14 @@ def compare(
         return
     if b is None:
         raise InputError("B", "is missing", "name it, or say --tricks")
-    from carsim.cli.console import in_order, output_console, progress, show, show_json
+    from carsim.cli.console import answer, in_order, progress
     from carsim.report.compare import compare as compare_runs
     from carsim.report.compare_words import sections
 
     first, second = _side(a, set_a, "--set-a", work), _side(b, set_b, "--set-b", work)
     with progress("comparing"):
         found = compare_runs(first, second, workload=work, allow_misfit=allow_misfit)
-    if as_json:
-        show_json(found.document())
-        return
-    show(output_console(), in_order(sections(found)))
+    answer(as_json, found.document(), in_order(sections(found)))
 
 
 def _side(
@@ -90,19 +87,17 @@ def _show_tricks(
     """Every policy of the registries, and pairs of them, on one machine."""
     from dataclasses import asdict
 
-    from carsim.cli.console import output_console, progress, show, show_json
+    from carsim.cli.console import answer, progress
     from carsim.explore.tricks import tricks_of, tricks_table
     from carsim.runs.first import open_design
 
     with progress("trying policies"):
         design = open_design(name, changes, work)
         tricks = tricks_of(design, work)
-    if as_json:
-        rows = [asdict(each) for each in tricks]
-        show_json({"design": design.name, "workload": work.text if work else "", "tricks": rows})
-        return
+    rows = [asdict(each) for each in tricks]
+    document = {"design": design.name, "workload": work.text if work else "", "tricks": rows}
     note = (
         "Assumed: counts measured on a proxy model at 8 frames, or replays drawn with the "
         "correlations of a captured trace; --trace brings captured decisions."
     )
-    show(output_console(), [f"Policies on {design.name}", tricks_table(tricks), note])
+    answer(as_json, document, [f"Policies on {design.name}", tricks_table(tricks), note])

@@ -63,6 +63,14 @@ def show_json(document: Mapping[str, object]) -> None:
     click.echo(json.dumps(whole, indent=2, allow_nan=False))
 
 
+def answer(as_json: bool, document: Mapping[str, object], parts: Iterable[Part]) -> None:
+    """Print results as JSON if that is asked for, else as texts and tables."""
+    if as_json:
+        show_json(document)
+    else:
+        show(output_console(), parts)
+
+
 def in_order(sections: Iterable[tuple[str, Sequence[Part]]]) -> Iterator[Part]:
     """Headings and what stands under them, as parts for :func:`show`."""
     for place, (heading, parts) in enumerate(sections):
@@ -177,14 +185,7 @@ def progress_bar(name: str) -> Iterator[Callable[..., None]]:
         return
     from rich import progress as bars
 
-    columns = (
-        bars.TextColumn("{task.description}"),
-        bars.BarColumn(),
-        bars.MofNCompleteColumn(),
-        bars.TextColumn("{task.fields[rate]}"),
-        bars.TextColumn("left"),
-        bars.TimeRemainingColumn(),
-    )
+    columns = (*bars.Progress.get_default_columns(), bars.TextColumn("{task.fields[rate]}"))
     look: dict[str, Any] = {"console": console, "transient": True, "speed_estimate_period": 120}
     with bars.Progress(*columns, **look) as shown:
         task = shown.add_task(name, total=None, rate="")

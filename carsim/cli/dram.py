@@ -37,15 +37,12 @@ def dram(
     Follows from the timings of the standard. Latencies are the controller's and the device's,
     without interconnect. Channels are striped in 4 KiB.
     """
-    from carsim.cli.console import output_console, show, show_json
+    from carsim.cli.console import answer
     from carsim.hardware import memory
 
     if name is None:
         rows = list(memory.STANDARDS.values())
-        if as_json:
-            show_json({row.name: asdict(row) for row in rows})
-        else:
-            show(output_console(), [_standards(rows)])
+        answer(as_json, {row.name: asdict(row) for row in rows}, [_standards(rows)])
         return
     timings = memory.standard(name)
     access = memory.AccessPattern(streams, chunk_bytes, random)
@@ -63,11 +60,8 @@ def dram(
             timings, access, memory.Striping(channels)
         ),
     }
-    if as_json:
-        show_json(report)
-    else:
-        lines = tuple((name, _text(value)) for name, value in report.items())
-        show(output_console(), [Table(("", ""), lines, text_columns=2)])
+    lines = tuple((name, _text(value)) for name, value in report.items())
+    answer(as_json, report, [Table(("", ""), lines, text_columns=2)])
 
 
 def _text(value: Any) -> str:

@@ -38,7 +38,9 @@ def show_front(
     study = replace(study, objectives=wanted, constraints=conditions)
     if study.front.empty:
         pareto(study.frame, wanted, conditions)  # says why
-    files = [] if out is None else _written(Path(out), study.front)
+    files = [] if out is None else ["pareto.csv"]
+    if out is not None:
+        _write(Path(out), study.front)
     made, own = study.facts["version"], version("carsim")
     same_code = study.facts["code"] == code_sha256()
     if as_json:
@@ -55,15 +57,14 @@ def show_front(
         say(f"Written to {out}: {', '.join(files)}")
 
 
-def _written(folder: Path, front: "pd.DataFrame") -> list[str]:
-    """Write the front as CSV; the name of the file."""
+def _write(folder: Path, front: "pd.DataFrame") -> None:
+    """Write the front as CSV."""
     from carsim.base.files import make_folder, write_whole
     from carsim.metrics.columns import csv_text
 
     make_folder(folder)
     table = csv_text(front)
     write_whole(folder / "pareto.csv", lambda path: path.write_text(table, "utf-8"))
-    return ["pareto.csv"]
 
 
 def as_document(study: "StoredStudy") -> dict[str, Any]:

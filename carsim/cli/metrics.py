@@ -22,16 +22,10 @@ def metrics(as_json: bool) -> None:
         click.echo(json.dumps(rows, indent=2))
         return
 
-    from carsim.cli.console import output_console, show
+    from carsim.cli.console import say
 
-    def lines() -> "list[str]":
-        texts = []
-        for metric in METRICS.values():
-            unit = f" [{metric.unit}]" if metric.unit else ""
-            better = f", {metric.better} is better" if metric.better else ""
-            texts.append(f"{metric.name}{unit}{better}")
-            texts.append(f"    {metric.meaning}.")
-            texts += [f"    = {metric.formula}"] if metric.formula else []
-        return texts
-
-    show(output_console(), lines())
+    for metric in METRICS.values():
+        unit = f" [{metric.unit}]" if metric.unit else ""
+        better = f", {metric.better} is better" if metric.better else ""
+        formula = [f"    = {metric.formula}"] if metric.formula else []
+        say(f"{metric.name}{unit}{better}", f"    {metric.meaning}.", *formula)

@@ -20,7 +20,7 @@ def show_target(
 ) -> int | None:
     """Search, and print one screen; write the design of the answer where that is asked for."""
     from carsim.base.files import write_whole
-    from carsim.cli.console import in_order, output_console, progress, say, show, show_json
+    from carsim.cli.console import answer, in_order, progress, say
     from carsim.design.document import design_yaml
     from carsim.explore.expression import Expression
     from carsim.explore.target import SAY, Wanted, search_target
@@ -35,19 +35,17 @@ def show_target(
     with progress("sizing machines"):
         tried = search_target(wanted)
     is_met = bool(tried and tried[0].reaches)
-    if as_json:
-        machines = [
-            {
-                "machine": each.machine,
-                "reaches": each.reaches,
-                "limits": dict(each.limits),
-                "metrics": dict(each.figures),
-            }
-            for each in tried
-        ]
-        show_json({"target": target, "minimise": minimise, "machines": machines})
-    else:
-        show(output_console(), in_order(target_sections(wanted, tried)))
+    machines = [
+        {
+            "machine": each.machine,
+            "reaches": each.reaches,
+            "limits": dict(each.limits),
+            "metrics": dict(each.figures),
+        }
+        for each in tried
+    ]
+    document = {"target": target, "minimise": minimise, "machines": machines}
+    answer(as_json, document, in_order(target_sections(wanted, tried)))
     if out is not None and is_met:
         text = design_yaml(tried[0].design)
         write_whole(Path(out), lambda path: path.write_text(text, encoding="utf-8"))

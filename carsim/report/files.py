@@ -21,16 +21,10 @@ REPORT = "report.html"
 NOTICE = "RESCUED.txt"
 """What of a damaged folder was not rescued."""
 
-OUTPUT_FILES = (
-    SUMMARY,
-    "design.yaml",
-    "comparison.csv",
-    "utilisation.csv",
-    "timeline.json",
-    DIGESTS,
-    NOTICE,
-    REPORT,
-)
+RESULTS = (SUMMARY, "design.yaml", "comparison.csv", "utilisation.csv", "timeline.json")
+"""Names of the files of a run."""
+
+OUTPUT_FILES = (*RESULTS, DIGESTS, NOTICE, REPORT)
 """Names that a run's folder may hold; one that holds others is never replaced."""
 
 

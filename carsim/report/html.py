@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -82,21 +82,15 @@ def page(template: str, title: str, **content: Any) -> str:
     )
 
 
-def links_to(
-    meanings: Mapping[str, str], folder: Path, address: str
-) -> tuple[tuple[str, str, str], ...]:
-    """The files of a folder that are there: (address, name, what it holds).
+def links_to(names: Iterable[str], folder: Path, address: str) -> list[tuple[str, str]]:
+    """Address and name of those files that a folder has.
 
     Args:
-        meanings: Contents of each file, by its name.
+        names: The files.
         folder: Folder in which they are.
         address: Of that folder in the page's links; empty if both are in the same place.
     """
-    return tuple(
-        (f"{address}{quote(name)}", name, text)
-        for name, text in meanings.items()
-        if (folder / name).is_file()
-    )
+    return [(address + quote(name), name) for name in names if (folder / name).is_file()]
 
 
 def plotly_script() -> str:

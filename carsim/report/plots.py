@@ -1,5 +1,6 @@
 """One figure of runs or sweeps as a file, and its numbers as CSV."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -67,14 +68,14 @@ def write_plot(
     out = Path(out)
     if out.suffix.removeprefix(".") not in FORMATS:
         raise InputError(str(out), "has no suffix of a figure", f"end it in .{', .'.join(FORMATS)}")
-    labelled = _labelled(sources)
-    found = {label: results(folder) for label, folder in labelled.items()}
-    for label, each in found.items():
+    labelled = [_labelled(source) for source in sources]
+    found = [(label, results(folder)) for label, folder in labelled]
+    for place, (label, each) in enumerate(found):
         if not isinstance(each, StoredRun):
             conditions = (*each.constraints, *constraints)
             wanted = dict(objectives or each.objectives)
-            found[label] = replace(each, objectives=wanted, constraints=conditions)
-    plot = on_paper(_plot(found, labelled, what), width_in)
+            found[place] = label, replace(each, objectives=wanted, constraints=conditions)
+    plot = on_paper(_plot(found, labelled[0][1], what), width_in)
     table = csv_text(numbers(plot))
     numbers_file = out.with_suffix(".csv")
     write_whole(out, partial(save, plot, file_format=out.suffix[1:]))
@@ -102,34 +103,33 @@ def numbers(plot: Plot) -> "pd.DataFrame":
     return pd.DataFrame(rows)
 
 
-def _labelled(sources: Sequence[str]) -> dict[str, Path]:
-    """Label -> folder; the label is the folder's name if none is given."""
-    found: dict[str, Path] = {}
-    for source in sources:
-        folder, sign, label = source.rpartition("=")
-        if Path(source).is_dir() or not sign:
-            folder, label = source, Path(source).name
-        if not label or label in found:
-            raise InputError(source, "has no label of its own", "write DIR=LABEL")
-        found[label] = Path(folder)
-    return found
+def _labelled(source: str) -> tuple[str, Path]:
+    """Label and folder; the label is the folder's name if none is given."""
+    folder, sign, label = source.rpartition("=")
+    if Path(source).is_dir() or not sign:
+        folder, label = source, Path(source).name
+    if not label:
+        raise InputError(source, "has no label", "write DIR=LABEL")
+    return label, Path(folder)
 
 
-def _plot(
-    found: "Mapping[str, StoredRun | StoredStudy]", folders: Mapping[str, Path], what: str
-) -> Plot:
-    """The figure of some results by their labels."""
+def _plot(found: "Sequence[tuple[str, StoredRun | StoredStudy]]", folder: Path, what: str) -> Plot:
+    """The figure of some results and their labels; ``folder`` is that of the first."""
     kind, _, rest = what.partition(":")
-    runs = {label: each for label, each in found.items() if isinstance(each, StoredRun)}
-    studies = {label: each for label, each in found.items() if not isinstance(each, StoredRun)}
+    if kind in (*OF_RUNS, "front"):
+        for label, count in Counter(label for label, _ in found).items():
+            if count > 1:
+                raise InputError(label, f"labels {count} folders", "write DIR=LABEL for each")
+    else:
+        return _of_metric(found, what)
+    runs = {label: each for label, each in found if isinstance(each, StoredRun)}
+    studies = {label: each for label, each in found if not isinstance(each, StoredRun)}
     if kind == "front":
         if runs:
             raise InputError(
                 next(iter(runs)), "is a run", "front needs folders of sweeps or searches"
             )
         return front_plot(studies)
-    if kind not in OF_RUNS:
-        return _of_metric(runs, studies, what)
     if studies:
         raise InputError(next(iter(studies)), "is a study", f"{kind} needs folders of runs")
     if kind in OF_SEVERAL:
@@ -138,10 +138,10 @@ def _plot(
     if others:
         raise InputError(others[0][0], f"{kind} shows one run", "give one folder")
     if kind == "timeline":
-        return timeline_plot(folders[label], _window(rest) if rest else None)
-    usage = read_utilisation(folders[label])
+        return timeline_plot(folder, _window(rest) if rest else None)
+    usage = read_utilisation(folder)
     if usage is None:
-        raise InputError(str(folders[label]), f"holds no {UTILISATION}", "run again with `out`")
+        raise InputError(str(folder), f"holds no {UTILISATION}", "run again with `out`")
     return utilisation_plot(run, usage)
 
 
@@ -154,22 +154,27 @@ def _window(text: str) -> tuple[float, float]:
     return first, last
 
 
-def _of_metric(
-    runs: "Mapping[str, StoredRun]", studies: "Mapping[str, StoredStudy]", what: str
-) -> Plot:
-    """Metrics over an axis that all results have."""
+def _of_metric(found: "Sequence[tuple[str, StoredRun | StoredStudy]]", what: str) -> Plot:
+    """Metrics over an axis that all results have; folders may share a label."""
     import pandas as pd
 
+    runs = [each for _, each in found if isinstance(each, StoredRun)]
+    studies = [each for _, each in found if not isinstance(each, StoredRun)]
     metrics, *rest = what.split(":")
     if len(rest) > 2 or not metrics:
         raise InputError(what, "is no figure", "write METRIC, METRIC:AXIS or METRIC:AXIS:BY")
-    several = len(runs) + len(studies) > 1
+    several = len({label for label, _ in found}) > 1
     default = ["label", "policy"] if several and runs else ["policy" if runs else "label"]
     if studies and not runs:
-        default = [next(iter(studies.values())).axes[0], *(["label"] if several else [])]
+        default = [studies[0].axes[0], *(["label"] if several else [])]
     axis, by = [*(rest or default), ""][:2]
-    frames = [run_rows({label: run}) for label, run in runs.items()]
-    frames += [study.counted.assign(label=label) for label, study in studies.items()]
+    own_only = "policy" not in (axis, by)
+    frames = [
+        run_rows(label, each, own_only=own_only)
+        if isinstance(each, StoredRun)
+        else each.counted.assign(label=label)
+        for label, each in found
+    ]
     rows = pd.concat(frames, ignore_index=True)
     numbers = {each for each in METRICS if each in rows and rows[each].dtype.kind in "bif"}
     axes = {str(each) for each in rows} - METRICS.keys()
@@ -181,9 +186,9 @@ def _of_metric(
         if name not in rows:
             cure = f"{closest(name, axes)}take policy, label, an axis of the sweep or a field"
             raise InputError(name, "is no axis of these results", cure)
-        for label, frame in zip((*runs, *studies), frames, strict=True):
+        for (label, _), frame in zip(found, frames, strict=True):
             if name not in frame:
                 raise InputError(label, f"has no {name}", "draw it by itself, or over another axis")
-    strong = next(iter(runs.values())).own.policy if len(runs) == 1 and axis == "policy" else ""
+    strong = runs[0].own.policy if len(runs) == 1 and axis == "policy" else ""
     plot = metric_plot(rows, metrics.split(","), axis, by, strong)
-    return replace(plot, misfit=not all(run.fits for run in runs.values()))
+    return replace(plot, misfit=not all(run.fits for run in runs))

@@ -7,21 +7,13 @@ from carsim.design.document import design_yaml
 from carsim.metrics import INTERVALS, Metric, headline
 from carsim.report.figures import run_plots
 from carsim.report.figures.utilisation import read_utilisation
+from carsim.report.files import RESULTS
 from carsim.report.html import chart, links_to, page
 from carsim.report.run_words import fullest, more_sections, short_sections
 from carsim.report.stored import StoredRun
 
 Tile = tuple[str, str, str]
 """Label, figure and note."""
-
-BESIDE = {
-    "timeline.json": "timeline of a window of steps; open it in Perfetto (ui.perfetto.dev)",
-    "design.yaml": "the resolved design",
-    "summary.json": "all figures of this page",
-    "comparison.csv": "the comparison of policies",
-    "utilisation.csv": "utilisation over the first batch",
-}
-"""Files of a run's folder that a page links to."""
 
 
 def run_page(run: StoredRun, folder: Path, address: str) -> str:
@@ -48,7 +40,7 @@ def run_page(run: StoredRun, folder: Path, address: str) -> str:
         answer=[*answer, *policies, *run.warnings],
         charts={name: chart(plot) for name, plot in plots.items()},
         sections=list(more_sections(run)),
-        links=links_to(BESIDE, folder, address),
+        links=links_to(RESULTS, folder, address),
         yaml=design_yaml(design),
     )
 

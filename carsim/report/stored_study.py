@@ -92,11 +92,6 @@ class StoredStudy:
         """The compromise on the front: one row, or none without a front."""
         return self.front[self.front["knee"].astype(bool)]
 
-    def ranked(self, name: str, rows: "pd.DataFrame") -> "pd.DataFrame":
-        """Results, the best in an objective first; those that have none last."""
-        ascending = self.objectives[name] == "min"
-        return rows.sort_values(name, ascending=ascending, kind="stable", na_position="last")
-
 
 def read_study(folder: Path) -> StoredStudy:
     """The study that a folder holds.

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from carsim.base.errors import InputError
 from carsim.base.text import Figure, Table, count
-from carsim.base.yaml_file import parse_yaml
 from carsim.explore.frame import origin_note
+from carsim.explore.store import STORE_FILE
 from carsim.metrics import METRICS
 from carsim.report.figures.pareto import axis_title, front_plot, heading
 from carsim.report.front_table import MOST_ROWS, front_table, text_of
@@ -23,12 +22,7 @@ MOST_VALUES = 24
 BETTER = {"min": "the least", "max": "the most"}
 STATUS = {"misfit": "do not", "invalid": "were refused", "failed": "could not be evaluated"}
 
-BESIDE = {
-    "points.parquet": "all points with all figures",
-    "points.csv": "the same as text",
-    "study.yaml": "the study",
-    "store.txt": "the store, which the same command continues",
-}
+BESIDE = ("points.parquet", "points.csv", "study.yaml", STORE_FILE)
 """Files of a study's folder that a page links to."""
 
 
@@ -47,7 +41,6 @@ def study_page(study: StoredStudy, folder: Path, address: str) -> str:
         "study.html",
         f"{study.name}, a {study.facts['kind']} of {count(len(study.frame), 'point')}",
         study=study,
-        description=_description(study.facts["study"]),
         failed=f"{count(study.counts['failed'], 'point')} could not be evaluated.",
         tiles=list(_tiles(study)),
         answer=list(_answer(study)),
@@ -64,27 +57,13 @@ def _title(name: str) -> str:
     return METRICS[name].title if name in METRICS else axis_title(name)
 
 
-def _told(name: str, row: "pd.Series[Any]") -> str:
-    """A figure of a row with its unit, such as ``352.0 s``."""
-    unit = heading(name).removeprefix(_title(name)).strip(" []")
-    return f"{text_of(name, row[name])} {unit}".strip()
-
-
 def _tiles(study: StoredStudy) -> Iterator[tuple[str, str, str]]:
     front, titles = study.front, [_title(name) for name in study.objectives]
     yield "points", f"{len(study.frame):,}", f"{study.counts['ok']:,} fit their board"
     yield "on the front", f"{len(front):,}", ", ".join(titles)
-    for name in study.objectives if len(front) else ():
-        best, knee = study.ranked(name, front).iloc[0], study.knee.iloc[0]
-        yield f"best {_title(name)}", _told(name, best), f"at the knee {text_of(name, knee[name])}"
-
-
-def _description(text: str) -> str:
-    try:
-        document = parse_yaml(text, "study")
-    except InputError:
-        return ""
-    return str(document.get("description") or "") if isinstance(document, dict) else ""
+    for name, way in study.objectives.items() if len(front) else ():
+        best, knee = (text_of(name, v) for v in (front[name].agg(way), study.knee[name].item()))
+        yield f"best {heading(name)}", best, f"at the knee {knee}"
 
 
 def _answer(study: StoredStudy) -> Iterator[str]:

@@ -101,8 +101,6 @@ class Answers:
         key, text = str(trigger), str(values.get(str(trigger)) or "").strip()
         if trigger == "slid" and slid is not None:
             key, stop = slid["key"], int(slid["value"])
-            if _stop(key, state, before) == stop:
-                return {}  # it was moved to where the design is
             text = str(stop) if key in PLACES else FIELDS[key].options[stop]
         try:
             after = _after(state, before, key, text)
@@ -300,13 +298,6 @@ def _place_of(state: TabState, point: SimulatedPoint) -> tuple[int, int]:
     step = min(int(state.step) if state.step.isdecimal() else n_steps // 2, n_steps - 1)
     layer = int(state.layer) if state.layer.isdecimal() else mixed_layer(row, step)
     return step, min(layer, n_layers - 1)
-
-
-def _stop(key: str, state: TabState, point: SimulatedPoint) -> int:
-    """The stop of a slider at a state."""
-    if key in PLACES:
-        return _place_of(state, point)[PLACES.index(key)]
-    return _nearest(FIELDS[key].options, FIELDS[key].text(state, point.design))
 
 
 def _nearest(options: list[str], text: str) -> int:

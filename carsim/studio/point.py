@@ -1,10 +1,9 @@
 """Simulate what a state means. Results are kept by what they depend on, and by nothing else."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from carsim.decisions.choose import Sources
 from carsim.decisions.trace import Trace, load_trace
@@ -30,21 +29,16 @@ MACHINES = Machines("fluid")
 """Keeps what points of a sweep share."""
 
 
-@dataclass(frozen=True, eq=False)
-class SimulatedPoint:
-    """A simulated design point."""
+class SimulatedPoint(NamedTuple):
+    """A simulated design point: its report, and the same as a run that was stored."""
 
     report: Report
+    run: StoredRun
 
     @property
     def design(self) -> Design:
         """The resolved design."""
         return self.report.design
-
-    @cached_property
-    def run(self) -> StoredRun:
-        """The same as a run that was stored."""
-        return stored_run(self.report)
 
 
 def point_of(state: TabState, reach: Reach) -> SimulatedPoint:
@@ -93,7 +87,7 @@ def _point(query: str, files: tuple[tuple[str, int], ...]) -> SimulatedPoint:
     """The point of a query; files with the time of their last change make it a new one."""
     design, sources = _opened(query, files)
     report = simulate(design, tuple(sources.traces), allow_misfit=True, what_if=False)
-    return SimulatedPoint(report)
+    return SimulatedPoint(report, stored_run(report))
 
 
 @lru_cache(maxsize=KEPT_FIGURES)

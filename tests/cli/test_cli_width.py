@@ -67,7 +67,7 @@ def lines(call, folder, monkeypatch):
 
 def prepare(lines, command):
     """What a command needs of others."""
-    for made, by in (("ran", COMMANDS[1]), ("swept", COMMANDS[6])):
+    for made, by in (("ran", COMMANDS[1]), ("swept", COMMANDS[5])):
         if made in command and command != by and not Path(made).exists():
             lines(by)
 

@@ -40,7 +40,7 @@ def run():
 
 def test_bars_show_the_numbers_of_the_simulated_policies(run):
     metrics = ("seconds_per_video", "energy_per_video_j", "busy")
-    plot = metric_plot(run_rows({"run": run}), metrics, strong=run.own.policy)
+    plot = metric_plot(run_rows("run", run), metrics, strong=run.own.policy)
     policies = [each for each in run.policies if not each.is_bound]
     for panel, metric in zip(plot.panels, metrics, strict=True):
         factor = 100 if metric == "busy" else 1

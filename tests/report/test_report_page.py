@@ -91,7 +91,7 @@ def test_links_are_to_files_that_are_there(folder: Path, page: Page, tmp_path: P
     (without / "utilisation.csv").unlink()
     elsewhere = Page(write_page(without, tmp_path / "page.html"))
     assert len(elsewhere.data) == 2
-    assert elsewhere.links == ["with%20space/design.yaml", "with%20space/summary.json"]
+    assert elsewhere.links == ["with%20space/summary.json", "with%20space/design.yaml"]
 
 
 def test_charts_show_the_numbers_of_the_run(page: Page) -> None:

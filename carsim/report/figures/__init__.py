@@ -50,7 +50,7 @@ def run_plots(run: "StoredRun", usage: "pd.DataFrame | None") -> "dict[str, Plot
     from carsim.report.figures.metric import metric_plot, run_rows
     from carsim.report.figures.utilisation import utilisation_plot
 
-    rows, names = run_rows({run.design: run}), [each.name for each in headline(run.video.kind)]
+    rows, names = run_rows(run.design, run), [each.name for each in headline(run.video.kind)]
     names = [name for name in names if name in rows and rows[name].dtype.kind in "if"]
     title = f"{run.design} on {run.spec().board.name}, {run.spec().model.name}"
     compared = metric_plot(rows, names, strong=run.own.policy)

@@ -1,11 +1,11 @@
 """Any metric as bars over policies, machines or choices, or as lines over a numeric axis."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
-from carsim.base.text import number, percent
+from carsim.base.text import quantity
 from carsim.metrics import INTERVALS, METRICS
 from carsim.report.figures import shown_policies, style
 from carsim.report.figures.breakdown import LOOKS
@@ -24,16 +24,16 @@ BAR_IN, FRAME_IN = 0.17, 1.0
 """Height of a bar, and of everything around the bars."""
 
 
-def run_rows(runs: "Mapping[str, StoredRun]") -> "pd.DataFrame":
-    """A row per simulated policy of runs: ``label``, ``policy``, fields of the design, metrics."""
+def run_rows(label: str, run: "StoredRun", *, own_only: bool = False) -> "pd.DataFrame":
+    """A row per simulated policy of a run: ``label``, ``policy``, fields of the design, metrics."""
     import pandas as pd
 
     rows = [
-        _flat(run.resolved_design)
+        _fields(run.resolved_design)
         | {name: policy.get(name) for name in METRICS}
         | {"label": label, "policy": name}
-        for label, run in runs.items()
         for name, policy, _ in shown_policies({label: run})
+        if policy.is_chosen or not own_only
     ]
     return pd.DataFrame(rows)
 
@@ -66,7 +66,8 @@ def metric_plot(
         label += ", best of others" * (len(best) < len(rows[metric].dropna()))
         parts = [best[best[by] == group] if by else best for group in groups]
         names = [
-            group if isinstance(group, str) else f"{heading(by)} {_text(group)}" for group in groups
+            group if isinstance(group, str) else f"{heading(by)} {quantity(group)}"
+            for group in groups
         ]
         if is_line:
             panels.append(_lines(parts, names, axis, metric, label))
@@ -116,7 +117,7 @@ def _bars(
         lines = [places.index(p) + (index - (len(parts) - 1) / 2) * height for p in part[axis]]
         values = _scaled(part, metric)
         has_ends = bool(ends) and all(end in part and part[end].notna().all() for end in ends)
-        texts = [_label(value, metric) for value in part[metric]]
+        texts = [METRICS[metric].text(value) for value in part[metric]]
         colour: str | tuple[str, ...] = look[0]
         if strong in places and len(parts) == 1:
             colour = tuple(style.BLUE if p == strong else style.SKY for p in part[axis])
@@ -126,15 +127,7 @@ def _bars(
             whiskers = Series("", values, lines, "points", style.BLACK, marker="|", size=2.0)
             low, high = (part[end].tolist() for end in ends)
             series.append(replace(whiskers, low=low, high=high))
-    return Panel(label, tuple(series), categories=tuple(map(_text, places)))
-
-
-def _label(value: float, metric: str) -> str:
-    """A value as it stands beside its bar."""
-    unit = METRICS[metric].unit
-    return (
-        percent(value) if unit == "share" else number(value, 3) if unit != "x" else f"{value:.2f}"
-    )
+    return Panel(label, tuple(series), categories=tuple(map(quantity, places)))
 
 
 def _lines(
@@ -152,15 +145,12 @@ def _lines(
     return Panel(heading(axis), tuple(series), label, x_scale="log" if is_log else "linear")
 
 
-def _text(value: object) -> str:
-    return number(value) if isinstance(value, float) else str(value)
-
-
-def _flat(document: object, path: str = "") -> dict[str, Any]:
+def _fields(document: dict[str, Any]) -> dict[str, Any]:
     """Fields of a nested document by their paths."""
-    if not isinstance(document, dict):
-        return {path: document if isinstance(document, int | float | str) else str(document)}
-    found: dict[str, Any] = {}
-    for key, value in document.items():
-        found |= _flat(value, f"{path}.{key}" if path else str(key))
-    return found
+    import pandas as pd
+
+    (found,) = pd.json_normalize(document).to_dict("records")
+    return {
+        str(path): value if isinstance(value, int | float | str) else str(value)
+        for path, value in found.items()
+    }
