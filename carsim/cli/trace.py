@@ -193,7 +193,7 @@ def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
         "prompt": f"{count(meta.prompt_tokens, 'token')}, {min(meta.prompt_lengths)} to "
         f"{max(meta.prompt_lengths)} of them valid",
         "replay": f"{meta.tau_text}, decision scope {meta.decision_scope}",
-        "rule": "none" if meta.made_up else meta.rule.text,
+        "rule": ("none; machines count the work of " if meta.made_up else "") + meta.rule.text,
         "attention": meta.attention.text,
         "tokens": meta.mode.replace("_", " ") + sampling,
         "weights": f"{meta.weights}, {meta.dtype}, seed {meta.seed}",

@@ -121,7 +121,10 @@ def check_needs(recipe: AnyRecipe, folder: Path) -> None:
             path.stat()
         except OSError as error:
             problem = f"cannot be read: {reason(error)}"
-            raise InputError(str(path), problem, f"check recipe {recipe.name}") from None
+            cure = (
+                f"check recipe {recipe.name}; those of carsim's model are in a checkout alone"
+            )
+            raise InputError(str(path), problem, cure) from None
     for clip in recipe.clips:
         if isinstance(clip, VideoRecipe):
             need_videos(folder / clip.video)

@@ -64,6 +64,9 @@ def design_path(name_or_path: str) -> Path:
         return path
     if name_or_path in shipped_designs():
         return configs_folder() / f"{name_or_path}.yaml"
+    if name_or_path in shipped_presets()["board"]:
+        problem = "is a board, and no design"
+        raise InputError(name_or_path, problem, f"say --board {name_or_path} --model MODEL")
     raise InputError(
         name_or_path if name_or_path.isprintable() and name_or_path else repr(name_or_path),
         "is neither a YAML file nor a shipped design",
@@ -255,7 +258,7 @@ def _preset(section: str, name: Any, where: str) -> dict[str, Any]:
     folder = Path(str(files("carsim.design"))) / "presets" / section
     known = sorted(path.stem for path in folder.glob("*.yaml"))
     if name not in known:
-        cure = choose(name, known, "choose from")
+        cure = f"{choose(name, known, 'choose from')}, or write the {section} in full"
         raise InputError(where, f"no preset {shown(name)}", cure)
     return _read_preset(folder / f"{name}.yaml")
 

@@ -42,7 +42,7 @@ class Board(GrownSection):
 
     name: str = Field(description="what outputs call it")
     device: str | None = Field(
-        None, description="part number of the device; absent: what its technology says"
+        None, description="part number of the device, or a few words; a chip may leave it out"
     )
     fabric_clock_mhz: ClockMhz = Field(description="clock of the design's fabric")
     technology: TechnologySection = Field(
@@ -52,8 +52,10 @@ class Board(GrownSection):
     dsp: PositiveInt | None = Field(None, description="an FPGA needs it")
     bram36: PositiveInt | None = Field(None, description="block RAMs of 36 kbit; an FPGA needs it")
     uram: NonNegativeInt | None = Field(None, description="UltraRAMs of 288 kbit; an FPGA needs it")
-    static_w: NonNegativeFloat = Field(description="device static power")
-    host_w: NonNegativeFloat = Field(description="processing system, shell, fans, regulators")
+    static_w: NonNegativeFloat = Field(description="power of the idle device; changes joules alone")
+    host_w: NonNegativeFloat = Field(
+        description="processing system, shell, fans, regulators; changes joules alone"
+    )
     price: BoardPrice | None = Field(
         None, description="US dollars of a board in a shop that the table of them lacks"
     )

@@ -17,8 +17,9 @@ def policies_table(run: StoredRun, *, own_only: bool = False) -> Table:
         ("policy", *(run.named(metric.short or metric.heading) for metric in columns)),
         tuple(
             (
-                policy.policy.partition(":")[0]
-                + (" of *" if policy.is_bound else " *" * policy.is_chosen),
+                policy.policy.partition(":")[0] + " of *"
+                if policy.is_bound
+                else policy.policy + " *" * policy.is_chosen,
                 *(_figure(policy, metric.name) for metric in columns),
             )
             for policy in policies

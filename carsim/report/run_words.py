@@ -120,11 +120,15 @@ def _kind_of_result(run: StoredRun) -> str:
 def _expected(run: StoredRun) -> str:
     """Seconds expected on a real board, with their interval from published systems."""
     known, own = run.expected, run.own
-    seconds = own.latency_s if run.video.kind == "text" else own.seconds_per_video
-    factors = (known.factor, known.low, known.high)
-    value, low, high = (number(factor * seconds) for factor in factors)
+    if run.video.kind == "text":
+        speed, unit = float(own.get("stream_tokens_per_s") or 0.0), "tokens/s"
+        figures = (speed / factor for factor in (known.factor, known.high, known.low))
+    else:
+        seconds, unit = own.seconds_per_video, "s"
+        figures = (factor * seconds for factor in (known.factor, known.low, known.high))
+    value, low, high = map(number, figures)
     return (
-        f"; expect {value} s on a board ({low} to {high} s: {coverage(known.systems)}, "
+        f"; expect {value} {unit} on a board ({low} to {high} {unit}: {coverage(known.systems)}, "
         f"{known.title})"
     )
 
@@ -240,7 +244,7 @@ def _energy_in_words(run: StoredRun) -> str:
 def _origin(run: StoredRun) -> str:
     text = f"{run.design} ({run.design_sha256[:7]})"
     if run.is_stated:
-        text += ", assumed decisions"
+        text += ", assumed decisions" if run.own.replays else ", dense"
     else:
         text += " on " + ", ".join(
             f"{each.name.partition(':')[0].removesuffix('.npz')} ({each.sha256[:7]})"

@@ -16,7 +16,9 @@ Bits = Annotated[float, Field(ge=0.1, le=64, allow_inf_nan=False)]
 class Precision(Section):
     """Bits per element with the scales and zero points of its quantisation groups."""
 
-    bits: Bits = Field(description="decimals for a mean, such as 3.5 where precisions are mixed")
+    bits: Bits = Field(
+        description="bits of an element; a decimal such as 3.5 is the mean of mixed precisions"
+    )
     group: PositiveInt | None = Field(None, description="elements that share a scale; absent: none")
     scale_bits: NonNegativeInt = Field(
         0, description="bits of the scale of a group, such as 16; a group needs it"

@@ -58,6 +58,8 @@ def resample(
     frames = np.concatenate([np.arange(have_frames), extra])
     steps = (frames[:, None] * tokens_per_frame + np.arange(tokens_per_frame)).ravel()
     label = f"resampled from {size(decisions.n_rows, have_frames)} to {size(n_rows, n_frames)}"
+    if n_rows > decisions.n_rows:
+        label += " (copies of a row decide alike, which flatters replay)"
     return decisions.taken(
         label, steps=steps, frames=frames, rows=rows, source="resampled", pairs=pairs
     )

@@ -106,9 +106,8 @@ def draw(plot: Plot) -> Figure:
             for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
         }
         if len(entries) > 1:
-            needed = sum(6 + len(label) for label in entries)
-            lines = -(-needed // int(CHARACTERS_PER_INCH * plot.size_in[0]))
-            columns = -(-len(entries) // lines)
+            needed = 6 + max(map(len, entries))
+            columns = max(1, int(CHARACTERS_PER_INCH * plot.size_in[0]) // needed)
             figure.legend(
                 entries.values(), entries.keys(), loc="outside lower center", ncols=columns
             )

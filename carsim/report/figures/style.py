@@ -31,6 +31,7 @@ _RC: Any = {
     "grid.linewidth": 0.6,
     "legend.frameon": False,
     "text.parse_math": False,  # a dollar in a name is a dollar
+    "pdf.fonttype": 42,  # TrueType: many conferences refuse type 3
     "svg.hashsalt": "carsim",  # equal figures, equal files
     "hatch.linewidth": 0.6,
 }
