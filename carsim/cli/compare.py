@@ -54,14 +54,14 @@ def compare(
         return
     if b is None:
         raise InputError("B", "is missing", "name it, or say --tricks")
-    from carsim.cli.console import answer, in_order, progress
+    from carsim.cli.console import in_order, print_results, progress
     from carsim.report.compare import compare as compare_runs
     from carsim.report.compare_words import sections
 
     first, second = _side(a, set_a, "--set-a", work), _side(b, set_b, "--set-b", work)
     with progress("comparing"):
         found = compare_runs(first, second, workload=work, allow_misfit=allow_misfit)
-    answer(as_json, found.document(), in_order(sections(found)))
+    print_results(as_json, found.document(), in_order(sections(found)))
 
 
 def _side(
@@ -87,7 +87,7 @@ def _show_tricks(
     """Every policy of the registries, and pairs of them, on one machine."""
     from dataclasses import asdict
 
-    from carsim.cli.console import answer, progress
+    from carsim.cli.console import print_results, progress
     from carsim.explore.tricks import tricks_of, tricks_table
     from carsim.runs.first import open_design
 
@@ -100,4 +100,4 @@ def _show_tricks(
         "Assumed: counts measured on a proxy model at 8 frames, or replays drawn with the "
         "correlations of a captured trace; --trace brings captured decisions."
     )
-    answer(as_json, document, [f"Policies on {design.name}", tricks_table(tricks), note])
+    print_results(as_json, document, [f"Policies on {design.name}", tricks_table(tricks), note])

@@ -63,7 +63,7 @@ def show_json(document: Mapping[str, object]) -> None:
     click.echo(json.dumps(whole, indent=2, allow_nan=False))
 
 
-def answer(as_json: bool, document: Mapping[str, object], parts: Iterable[Part]) -> None:
+def print_results(as_json: bool, document: Mapping[str, object], parts: Iterable[Part]) -> None:
     """Print results as JSON if that is asked for, else as texts and tables."""
     if as_json:
         show_json(document)

@@ -37,12 +37,12 @@ def dram(
     Follows from the timings of the standard. Latencies are the controller's and the device's,
     without interconnect. Channels are striped in 4 KiB.
     """
-    from carsim.cli.console import answer
+    from carsim.cli.console import print_results
     from carsim.hardware import memory
 
     if name is None:
         rows = list(memory.STANDARDS.values())
-        answer(as_json, {row.name: asdict(row) for row in rows}, [_standards(rows)])
+        print_results(as_json, {row.name: asdict(row) for row in rows}, [_standards(rows)])
         return
     timings = memory.standard(name)
     access = memory.AccessPattern(streams, chunk_bytes, random)
@@ -61,7 +61,7 @@ def dram(
         ),
     }
     lines = tuple((name, _text(value)) for name, value in report.items())
-    answer(as_json, report, [Table(("", ""), lines, text_columns=2)])
+    print_results(as_json, report, [Table(("", ""), lines, text_columns=2)])
 
 
 def _text(value: Any) -> str:

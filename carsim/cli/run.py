@@ -172,7 +172,7 @@ def _show(report: "Report", length: str | None) -> None:
 
 def _repeat(run_command: click.Command, folder: str, as_json: bool) -> int | None:
     """Repeat a stored run and say whether its figures are the same; the exit status."""
-    from carsim.cli.console import answer, in_order, progress
+    from carsim.cli.console import in_order, print_results, progress
     from carsim.report.repeat import repetition
     from carsim.report.stored import AGAIN, SUMMARY, stored
     from carsim.report.summary_file import read_run
@@ -189,7 +189,7 @@ def _repeat(run_command: click.Command, folder: str, as_json: bool) -> int | Non
         raise InputError(place, f"its command cannot be used ({error})", AGAIN) from None
     with progress("repeating"):
         found = repetition(before, stored(_simulated(given)))
-    answer(as_json, found.document(), in_order(found.sections()))
+    print_results(as_json, found.document(), in_order(found.sections()))
     return DIFFERENT if found.moved else None
 
 

@@ -20,7 +20,7 @@ def show_target(
 ) -> int | None:
     """Search, and print one screen; write the design of the answer where that is asked for."""
     from carsim.base.files import write_whole
-    from carsim.cli.console import answer, in_order, progress, say
+    from carsim.cli.console import in_order, print_results, progress, say
     from carsim.design.document import design_yaml
     from carsim.explore.expression import Expression
     from carsim.explore.target import SAY, Wanted, search_target
@@ -45,7 +45,7 @@ def show_target(
         for each in tried
     ]
     document = {"target": target, "minimise": minimise, "machines": machines}
-    answer(as_json, document, in_order(target_sections(wanted, tried)))
+    print_results(as_json, document, in_order(target_sections(wanted, tried)))
     if out is not None and is_met:
         text = design_yaml(tried[0].design)
         write_whole(Path(out), lambda path: path.write_text(text, encoding="utf-8"))

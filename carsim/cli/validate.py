@@ -45,12 +45,12 @@ def validate(name: str | None, every: bool, short: bool, as_json: bool) -> int |
     if name == CLAIMS:
         _show_claims(as_json)
         return None
-    from carsim.cli.console import answer, progress
+    from carsim.cli.console import print_results, progress
     from carsim.validate.parts import work_out
 
     with progress("validating") as tell:
         parts = work_out([name] if name else list(PART_NAMES), short, tell)
-    answer(as_json, _document(parts), _output(parts, every, brief=name is None))
+    print_results(as_json, _document(parts), _output(parts, every, brief=name is None))
     return None if all(part.ok for part in parts) else OUT_OF_BOUNDS
 
 

@@ -32,7 +32,7 @@ class Run(Protocol):
 
     @property
     def fit(self) -> "FitReport":
-        """What it takes of its board."""
+        """Resources of the board that the design takes."""
 
     @property
     def dense_latency_s(self) -> float | None:

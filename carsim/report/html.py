@@ -11,11 +11,10 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -29,30 +28,25 @@ _BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|/|[A-Za-z]{1,4}\b)")
 """A space that a line should not break at, such as the one of ``387 s``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(NamedTuple):
     """A figure of a page.
 
     Attributes:
+        plot: The figure, with its title, its caption and its description in words.
         data: ``data`` and ``layout`` of Plotly; the layout has a height.
         png: The same for paper and for browsers without scripts.
-        alt: Description in words.
-        caption: Hints for reading it.
-        title: Above the chart, where it wraps; the picture has its own.
     """
 
+    plot: Plot
     data: Mapping[str, Any]
     png: bytes
-    alt: str
-    caption: str = ""
-    title: str = ""
 
 
 def chart(plot: Plot) -> Chart:
     """A plot as a figure of a page."""
     from carsim.report.figures.draw import image
 
-    return Chart(plotly(plot), image(plot), plot.alt, plot.caption, plot.full_title)
+    return Chart(plot, plotly(plot), image(plot))
 
 
 def page(template: str, title: str, **content: Any) -> str:

@@ -95,7 +95,7 @@ class TabState:
 
     @property
     def work(self) -> Workload | None:
-        """What is decoded, unless that is a trace or what the model makes.
+        """The workload; None for a trace, and for what the model makes.
 
         Raises:
             InputError: No such workload.

@@ -58,7 +58,7 @@ def test_the_tuned_schedule_has_a_register_more(call: Any, tmp_path: Path) -> No
     )
 
 
-@pytest.mark.parametrize("name", ["cores", "sequences", "queue", "data-bits"])
+@pytest.mark.parametrize("name", ["cores", "data-bits"])
 def test_a_size_out_of_range_is_one_line(call: Any, name: str, tmp_path: Path) -> None:
     status, _, err = call("config", "rtl", str(tmp_path), "--no-measure", f"--{name}", "0")
     assert status == 2

@@ -211,26 +211,6 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     assert sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize(
-    ("failure", "status", "message"),
-    [
-        (OSError(28, "No space left on device"), 2, "cannot be written (No space left on device)"),
-        (KeyboardInterrupt(), 130, "carsim: interrupted; nothing was half-written\n"),
-    ],
-)
-def test_a_run_that_breaks_off_leaves_nothing(
-    call, toy, tmp_path, monkeypatch, failure, status, message
-):
-    def fail(*_args):
-        raise failure
-
-    monkeypatch.setattr("carsim.report.files._write_utilisation", fail)
-    found = call("run", toy[0], "--trace", toy[1], "--out", tmp_path / "out")
-    assert found[:2] == (status, "")
-    assert message in found[2]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["toy.npz", "toy.yaml"]
-
-
 def test_ctrl_c_that_a_library_turns_into_an_error_of_its_own_is_still_one(
     call, toy, tmp_path, monkeypatch
 ):

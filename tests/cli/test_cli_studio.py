@@ -11,7 +11,6 @@ pytest.importorskip("dash")
         (["nowhere"], "carsim: nowhere: is neither a YAML file nor a shipped design"),
         (["kv260", "--set", "machine.cores=0"], "carsim: --set machine.cores: should be greater"),
         (["kv260", "--trace", "nothing"], "carsim: nothing: is neither a trace file nor"),
-        (["kv260", "--port", "70000"], "carsim: Invalid value for '--port'"),
     ],
 )
 def test_bad_arguments_are_one_line(call, arguments, said):

@@ -197,15 +197,6 @@ def test_a_summary_with_another_digit_is_one_line(folder: Path, tmp_path: Path) 
         read_run(tmp_path)
 
 
-@pytest.mark.parametrize("length", [0, 20_000])
-def test_a_truncated_summary_is_one_line(folder: Path, tmp_path: Path, length: int) -> None:
-    broken = copied(folder, tmp_path / "out")
-    path = broken / "summary.json"
-    path.write_text(path.read_text()[:length])
-    with pytest.raises(InputError, match="is truncated or no JSON"):
-        write_page(broken)
-
-
 @pytest.mark.parametrize("keep", [300, -1])
 def test_truncated_utilisation_is_one_line(folder: Path, tmp_path: Path, keep: int) -> None:
     broken = copied(folder, tmp_path / "out")

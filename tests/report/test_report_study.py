@@ -11,7 +11,7 @@ from pages import EVIL, Page
 from carsim.base.errors import InputError
 from carsim.explore.frame import export, frame_of
 from carsim.explore.pareto import pareto
-from carsim.explore.store import STORE_FILE, open_folder, open_store
+from carsim.explore.store import open_folder, open_store
 from carsim.explore.study import load_study
 from carsim.explore.sweep import fill
 from carsim.metrics import METRICS
@@ -167,16 +167,6 @@ def test_broken_stores_are_one_line(tmp_path: Path, facts: dict[str, Any], probl
         write_page(folder)
     assert "\n" not in str(error.value)
     assert not (folder / "report.html").exists()
-
-
-@pytest.mark.parametrize("length", [0, 900])
-def test_truncated_stores_are_one_line(tmp_path: Path, length: int) -> None:
-    folder = swept(tmp_path, axes={"machine.cores": [1, 2]})
-    path = folder / STORE_FILE
-    path.write_bytes(path.read_bytes()[:length])
-    with pytest.raises(InputError) as error:
-        write_page(folder)
-    assert "\n" not in str(error.value)
 
 
 def test_of_more_objectives_the_first_two_have_their_own_front(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ OUTSIDE = "is outside of the folder in which the studio was started; start it th
 @pytest.mark.parametrize(
     ("field", "name"),
     [
-        *(("design", name) for name in ("/etc/shadow", "/proc/self/environ", "/dev/zero")),
+        *(("design", name) for name in ("/etc/shadow", "/dev/zero")),
         *(("design", f"../there/{name}") for name in ("toy.yaml", "notes.txt", "nothing.yaml")),
         *(("design", name) for name in ("link.yaml", "outside/toy.yaml", "loop.yaml", "x\0.yaml")),
         *(("trace", name) for name in ("../there/toy.npz", "link.npz", "named", "/etc/nothing")),
@@ -106,11 +106,9 @@ def test_a_stored_front_is_read_again_only_if_its_store_has_changed(answers):
     ("field", "name", "said"),
     [
         ("design", "notes.txt", "notes.txt: cannot be read as a design"),
-        ("design", "list.yaml", "list.yaml: cannot be read as a design"),
         ("design", "keys.yaml", "keys.yaml: cannot be read as a design"),
         ("design", "pipe.yaml", "pipe.yaml: is no regular file"),
         ("trace", "archive.npz", "archive.npz: is no trace"),
-        ("trace", "notes.txt", "notes.txt: is no trace"),
         ("trace", "pipe.npz", "pipe.npz: is no regular file"),
         ("model.from", "text.json", "text.json: should hold keys"),
         ("model.from", "notes.txt", "notes.txt: is no JSON"),
