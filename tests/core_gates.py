@@ -20,12 +20,12 @@ from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
+from ideal import operand
 from numpy.typing import NDArray
 
 from carsim.machine import parts, solver
 from carsim.machine.lanes import Step
 from carsim.machine.phase import Phase
-from carsim.workload.ops import Category
 
 SIDE = 8
 """Rows and columns of the array, lanes of the adder, bytes of a word of memory."""
@@ -432,41 +432,25 @@ def draw_phase(draw: np.random.Generator, stall: float) -> GatePhase:
 
 def as_model(phase: GatePhase) -> Phase:
     """The same work as the machine model has it; stalls make its memory slower."""
-    zero, none = np.zeros((1, 1), np.int64), np.zeros(1, np.int64)
-    tokens = np.array([phase.tokens])
+    tokens, none = np.array(phase.tokens), np.zeros((1, 2), np.int64)
     # [steps, cores]; the adder that follows a step is before the next one, the last one a step.
     cols, rows = (
         np.array([[getattr(step, name) for step in of_core] for of_core in phase.steps]).T
         for name in ("cols", "rows")
     )
-    folds = np.concatenate([rows * cols, np.zeros((1, 2), np.int64)])
-    adds = np.concatenate([np.zeros((1, 2), np.int64), cols * tokens])
+    folds, adds = np.concatenate([rows * cols, none]), np.concatenate([none, cols * tokens])
     rate = Fraction(SIDE * phase.words, phase.cycles) * (1 - Fraction(str(phase.stall)))
 
     def step(n: int) -> Step:
         last = n == len(cols)
-        cycles = adds[None, n] if last else folds[None, n] * tokens
-        return Step(
-            category=Category.MLP,
-            pre_cycles=zero if last else adds[None, n],
-            exchange_cycles=zero,
-            cycles=cycles,
-            balanced_cycles=cycles,
-            path=-1 if last else 0,
-            rate=rate,
-            stream_bytes=FOLD_BYTES * folds[None, n] * (tokens > 0),
-            tile_bytes=np.array([[FOLD_BYTES * phase.tile_folds]]),
-            slots=phase.slots,
-            is_kv=False,
-            sides=(),
-            busy_cycles=none,
-            macs=none,
-            vector_ops=none,
-            sram_bytes=none,
-        )
+        nbytes, cycles = FOLD_BYTES * folds[n] * (tokens > 0), folds[n] * tokens
+        tile_bytes = FOLD_BYTES * phase.tile_folds
+        found = operand(nbytes, adds[n] if last else cycles, tile_bytes, phase.slots, rate)
+        return found._replace(path=-1) if last else found._replace(pre_cycles=adds[None, n])
 
     steps = tuple(step(n) for n in range(len(folds)))
-    return Phase(steps, (phase.latency,), none, np.zeros((1, 1), np.int64))
+    bound = np.zeros(1, np.int64), np.zeros((1, 1), np.int64)
+    return Phase(steps, (phase.latency,), *bound)
 
 
 def compared(phases: int, stall: float, seed: int) -> NDArray[np.int64]:

@@ -13,6 +13,7 @@ cache of two. Per core (2 rows) and matrix:
 and 2 x 32 = 64 bytes of replay cache per sequence.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -65,7 +66,9 @@ def ideal_hardware(
     return hw
 
 
-def operand(nbytes: list[int], cycles: list[int], tile: int, slots: int, rate: Fraction) -> Step:
+def operand(
+    nbytes: Sequence[int], cycles: Sequence[int], tile: int, slots: int, rate: Fraction
+) -> Step:
     """An operand of each of several cores."""
     zero, none = np.zeros((1, 1), np.int64), np.zeros(1, np.int64)
     return Step(

@@ -2,8 +2,9 @@
 
 import html
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from carsim.base.text import Table, html_table
 from carsim.cost.fit import FitReport
@@ -75,8 +76,6 @@ class Report:
 
     def to_frame(self) -> "pd.DataFrame":
         """The comparison: a row per policy, a column per metric, and what the policy is."""
-        import pandas as pd
-
         rows = [
             {
                 "policy": row.variant.name,
@@ -87,7 +86,7 @@ class Report:
             }
             for row in self.rows
         ]
-        return pd.DataFrame(rows).set_index("policy")
+        return _frame(rows, "policy")
 
     def breakdown(self) -> "pd.DataFrame":
         """Seconds of a batch by category, a column per simulated row."""
@@ -127,25 +126,17 @@ class Report:
 
     def limits_frame(self) -> "pd.DataFrame":
         """The same by phase."""
-        import pandas as pd
-
-        return pd.DataFrame(self.limits).set_index("phase")
+        return _frame(self.limits, "phase")
 
     def elasticities_frame(self) -> "pd.DataFrame":
         """Relative change of the chosen row's latency per +10 % of each resource."""
-        import pandas as pd
-
         rows = [astuple(each) for each in self.elasticities]
-        columns = ["resource", "latency_change", "simulated"]
-        return pd.DataFrame(rows, columns=columns).set_index("resource")
+        return _frame(rows, "resource", ["resource", "latency_change", "simulated"])
 
     def fit_frame(self) -> "pd.DataFrame":
         """Resources of the board that the design takes, a line per thing that has to fit."""
-        import pandas as pd
-
-        columns = ["what", "needed", "available", "unit", "fits", "detail"]
         rows = [(r.what, r.needed, r.available, r.unit, r.ok, r.detail) for r in self.fit.rows]
-        return pd.DataFrame(rows, columns=columns).set_index("what")
+        return _frame(rows, "what", ["what", "needed", "available", "unit", "fits", "detail"])
 
     def __repr__(self) -> str:
         mark = "" if self.fit.fits else ", MISFIT"
@@ -168,3 +159,10 @@ class Report:
         # Notebooks have no style sheet.
         bold = html_table(table).replace('class="strong"', 'style="font-weight: bold"')
         return "<br>".join(f"<b>{html.escape(line)}</b>" for line in lines) + bold
+
+
+def _frame(rows: Sequence[Any], index: str, columns: list[str] | None = None) -> "pd.DataFrame":
+    """Rows as a frame, by one of their columns."""
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=columns).set_index(index)

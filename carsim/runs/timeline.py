@@ -132,27 +132,15 @@ def record_timeline(row: RowResult, first: int, stop: int) -> Timeline:
     recorder = _Recorder(row)
     for step in range(first, stop):
         recorder.step(step)
-    used = {each.track for each in recorder.slices} - {STEPS, PHASES}
-    cores = {f"core {core}" for core in range(plan.hw.design.machine.cores)}  # idle ones, too
-    tracks = sorted(used | cores, key=_Place.of)
+    used, cores = {each.track for each in recorder.slices}, range(plan.hw.design.machine.cores)
+    dispatcher, dmas = plan.schedule_of(True).label, ("DMA", *(f"DMA {core}" for core in cores))
+    ports = (f"port {path.name}" for path in plan.hw.paths)
+    tracks = [f"core {core}" for core in cores]  # idle ones, too
+    tracks = [dispatcher] * (dispatcher in used) + tracks
+    tracks += [each for each in (*dmas, *ports) if each in used]
     return Timeline(
         recorder.now, (STEPS, PHASES, *tracks), tuple(recorder.slices), tuple(recorder.samples)
     )
-
-
-class _Place(NamedTuple):
-    """Place of a track: the dispatcher, cores by number, their DMAs, ports by name."""
-
-    kind: int
-    number: int
-    track: str
-
-    @classmethod
-    def of(cls, track: str) -> "_Place":
-        kind, _, number = track.partition(" ")
-        kinds = ("core", "DMA", "port")
-        place = kinds.index(kind) if kind in kinds else -1
-        return cls(place, int(number) if number.isdecimal() else 0, track)
 
 
 class _Recorder(Phases):

@@ -32,29 +32,22 @@ def rows_of(replay: np.ndarray) -> list[list[int]]:
     return (replay[:, :, 0, :] * np.array([1, 2, 4])[None, :, None]).sum(axis=1).tolist()
 
 
-def test_rows_without_guidance_are_taken_in_their_order() -> None:
-    batches = make_batches(decisions(6), 2)
-    assert rows_of(batches.replay) == [[0, 1], [2, 3], [4, 5]]
-    assert batches.videos_per_batch == 2
-    assert batches.left_out_rows == 0
-
-
-def test_pairs_stay_whole_and_make_one_video_each() -> None:
-    pairs = ((0, 3), (1, 4), (2, 5))
-    batches = make_batches(decisions(6, pairs), 2)
-    assert rows_of(batches.replay) == [[0, 3], [1, 4], [2, 5]]
-    assert batches.videos_per_batch == 1
-    batches = make_batches(decisions(6, pairs), 4)
-    assert rows_of(batches.replay) == [[0, 3, 1, 4]]
-    assert batches.videos_per_batch == 2
-    assert batches.left_out_rows == 2  # half a batch is none
-
-
-def test_rows_outside_of_pairs_are_left_out() -> None:
-    # A video of one row beside videos of two would make "per video" mean two things.
-    batches = make_batches(decisions(6, ((1, 4), (0, 5))), 2)
-    assert rows_of(batches.replay) == [[1, 4], [0, 5]]
-    assert batches.left_out_rows == 2
+@pytest.mark.parametrize(
+    ("pairs", "batch", "rows", "videos", "left_out"),
+    [
+        ((), 2, [[0, 1], [2, 3], [4, 5]], 2, 0),
+        (((0, 3), (1, 4), (2, 5)), 2, [[0, 3], [1, 4], [2, 5]], 1, 0),
+        (((0, 3), (1, 4), (2, 5)), 4, [[0, 3, 1, 4]], 2, 2),  # half a batch is none
+        # A video of one row beside videos of two would make "per video" mean two things.
+        (((1, 4), (0, 5)), 2, [[1, 4], [0, 5]], 1, 2),
+    ],
+)
+def test_rows_are_taken_in_their_order_and_pairs_stay_whole(
+    pairs: Pairs, batch: int, rows: list[list[int]], videos: int, left_out: int
+) -> None:
+    batches = make_batches(decisions(6, pairs), batch)
+    assert rows_of(batches.replay) == rows
+    assert (batches.videos_per_batch, batches.left_out_rows) == (videos, left_out)
 
 
 def test_a_part_reads_what_its_own_steps_read() -> None:

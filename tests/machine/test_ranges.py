@@ -124,18 +124,10 @@ def test_what_is_too_large_is_named_or_answered(overrides: list[str], place: str
         assert all(0 < share <= 1 for share in row.ddr_utilisation.values())
 
 
-@pytest.mark.parametrize(
-    ("overrides", "place"),
-    [
-        (
-            ["policy.batch=1024", "machine.cores=1024", "machine.weight_sharing=private"],
-            "policy.batch: 1,024 rows on 1,024 cores take some",
-        ),
-    ],
-)
-def test_what_exceeds_memory_is_refused_before_it_is_made(overrides: list[str], place: str) -> None:
-    with pytest.raises(InputError, match=place):
-        run(tiny_design(*overrides), workload="video:1", allow_misfit=True)
+def test_what_exceeds_memory_is_refused_before_it_is_made() -> None:
+    many = ["policy.batch=1024", "machine.cores=1024", "machine.weight_sharing=private"]
+    with pytest.raises(InputError, match=r"policy\.batch: 1,024 rows on 1,024 cores take some"):
+        run(tiny_design(*many), workload="video:1", allow_misfit=True)
 
 
 def test_cases_whose_codes_leave_64_bits_are_told_apart() -> None:

@@ -16,7 +16,7 @@ from carsim.machine.hardware import Hardware
 from carsim.machine.limits import PhaseLimit, phase_limits
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
-from carsim.machine.simulate import Simulation, simulate
+from carsim.machine.simulate import LAYER_PHASES, Simulation, simulate
 from carsim.machine.totals import activity_of, totals_of
 from carsim.workload.geometry import Video
 
@@ -68,14 +68,7 @@ def test_compute_is_the_limit_of_a_slow_array() -> None:
     design = small_design(array={"rows": 1, "cols": 1, "pipeline_cycles": 0})
     limits = phase_limits(dense(Hardware(design))[2])
     assert {limit.limited_by for limit in limits} == {"compute"}
-    assert [limit.phase for limit in limits] == [
-        "prefill",
-        "qkv",
-        "attention",
-        "output",
-        "mlp",
-        "head",
-    ]
+    assert [limit.phase for limit in limits] == ["prefill", *LAYER_PHASES, "head"]
 
 
 def changes(design: Design) -> dict[str, float]:

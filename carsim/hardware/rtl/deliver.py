@@ -31,26 +31,20 @@ def write_block(folder: Path, size: BlockSize, clock_mhz: float, *, measure: boo
     Raises:
         InputError: A file exists, or Yosys is not installed.
     """
-    paths = {
-        kind: folder / f"{NAME}{suffix}"
-        for kind, suffix in {
-            "verilog": ".v", "header": ".h", "constraints": ".xdc", "report": ".md",
-        }.items()
-    }  # fmt: skip
-    for path in paths.values():
+    paths = [folder / f"{NAME}{suffix}" for suffix in (".v", ".h", ".xdc", ".md")]
+    for path in paths:
         if path.exists():
             raise InputError(str(path), "is there already", "name another folder or remove it")
-    texts = {
-        "verilog": verilog(SchedulerTop(size), NAME),
-        "header": c_header(NAME, size.registers),
-        "constraints": constraints(clock_mhz),
-        "report": report(size, clock_mhz, measure=measure),
-    }
+    texts = (
+        verilog(SchedulerTop(size), NAME),
+        c_header(NAME, size.registers),
+        constraints(clock_mhz),
+        report(size, clock_mhz, measure=measure),
+    )
     folder.mkdir(parents=True, exist_ok=True)
-    for kind, path in paths.items():
-        text = texts[kind]
+    for path, text in zip(paths, texts, strict=True):
         write_whole(path, partial(Path.write_text, data=text, encoding="utf-8"))
-    return list(paths.values())
+    return paths
 
 
 def constraints(clock_mhz: float) -> str:

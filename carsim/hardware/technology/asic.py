@@ -52,7 +52,7 @@ from carsim.hardware.technology.base import (
 )
 from carsim.hardware.technology.constant import CONSTANTS, Constant, by_kind
 from carsim.hardware.technology.fpga import INSTRUCTION_BYTES
-from carsim.hardware.technology.gates import FLIP_FLOP_GATES, dispatcher
+from carsim.hardware.technology.gates import FLIP_FLOP_GATES, dispatcher_of
 from carsim.hardware.technology.interface import (
     interface_mm2,
     interface_of,
@@ -265,12 +265,6 @@ def _resources(design: AnyDesign, node: str, end: str) -> Resources:
     array, arithmetic = machine.array, machine.array.arithmetic
     scalings = array.macs_per_cycle if arithmetic == "fp16" else array.cols
     instructions = machine.drs.index_register_bits * machine.drs.instructions_per_sequence
-    scheduler = dispatcher(
-        design.policy.schedule,
-        machine.drs.index_register_bits,
-        cores,
-        machine.drs.core_queue_instructions,
-    )
     logic_um2 = {
         "arrays": cores * array.macs_per_cycle * OPERATORS[arithmetic].um2,
         "vector units": cores
@@ -279,7 +273,7 @@ def _resources(design: AnyDesign, node: str, end: str) -> Resources:
         "dequantisers": cores * scalings * DEQUANTISER.um2
         if design.model.weights.group is not None
         else 0.0,
-        "dispatch": scheduler.gate_equivalents * GATE_UM2 / FLOOR_COVERED,
+        "dispatch": dispatcher_of(design).gate_equivalents * GATE_UM2 / FLOOR_COVERED,
     }
     sram_bytes = {
         "weight buffers": cores * machine.weight_buffer_bytes,

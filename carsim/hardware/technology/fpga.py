@@ -53,7 +53,7 @@ from carsim.hardware.technology.base import (
     Technology,
 )
 from carsim.hardware.technology.constant import Constant
-from carsim.hardware.technology.gates import dispatcher
+from carsim.hardware.technology.gates import dispatcher_of
 from carsim.hardware.technology.ram import Buffer, place
 from carsim.workload.precision import Precision
 
@@ -188,12 +188,7 @@ class Fpga(Technology):
             ram_blocks=sum(sum(blocks) for blocks in placed),
             dequantised=model.weights.group is not None,
             exchange_bits=8 * machine.exchange_bytes_per_cycle if machine.cores > 1 else 0,
-            dispatch_lut=dispatcher(
-                design.policy.schedule,
-                machine.drs.index_register_bits,
-                machine.cores,
-                machine.drs.core_queue_instructions,
-            ).lut,
+            dispatch_lut=dispatcher_of(design).lut,
             comparator_bits=design.policy.attention.unit().comparator_bits,
         )
         parts = logic_by_component(logic)

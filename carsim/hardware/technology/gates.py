@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.hardware.schedule import BASELINE, DEFAULT, SCHEDULES
+from carsim.hardware.technology.base import AnyDesign
 from carsim.hardware.technology.constant import rows_of
 
 FLIP_FLOP_GATES = 96 / 24
@@ -50,6 +51,13 @@ HELD_OUT_ERROR = Gates(lut=0.024, gate_equivalents=0.18)
 QUEUED = Gates(lut=1.3, gate_equivalents=512)
 """Of an instruction of 128 bits in a core's queue: LUTs as memory (the block of docs/rtl, 4 cores:
 1,249 with queues of 64, 937 with queues of 4), and gates as latches of 4 a bit."""
+
+
+def dispatcher_of(design: AnyDesign) -> Gates:
+    """The dispatcher of a design."""
+    drs, cores = design.machine.drs, design.machine.cores
+    schedule, queued = design.policy.schedule, drs.core_queue_instructions
+    return dispatcher(schedule, drs.index_register_bits, cores, queued)
 
 
 def dispatcher(schedule: str, sequences: int, cores: int, queued: int | None = None) -> Gates:

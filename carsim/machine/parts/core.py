@@ -8,7 +8,6 @@ from functools import partial
 import simpy
 
 from carsim.machine.parts.port import MemoryPort, Process
-from carsim.machine.parts.queue import Queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +95,8 @@ class DoubleBuffer:
     """
 
     def __init__(self, env: simpy.Environment, slots: int) -> None:
-        self.free = Queue(env, [None] * slots)
-        self.tiles = Queue[int](env)
+        self.free, self.tiles = simpy.Store(env), simpy.Store(env)
+        self.free.items += [None] * slots
 
 
 @dataclass(slots=True)

@@ -99,6 +99,13 @@ def test_a_fifth_activate_waits_for_the_window_of_four() -> None:
     assert clocks(commands, "ACT")[:5] == [0, 4, 8, 12, 26]
 
 
+def test_reads_of_one_bank_group_are_tccd_l_apart_and_of_two_tccd_s() -> None:
+    _, one = schedule(DDR4, repeat((0, 1, False)))
+    _, two = schedule(DDR4, repeat((0, 1, False), (1, 1, False)))
+    assert {b - a for a, b in itertools.pairwise(clocks(one, "RD"))} == {DDR4.tccd_l_nck}
+    assert clocks(two, "RD")[-1] - clocks(two, "RD")[-2] == DDR4.tccd_s_nck
+
+
 def test_a_row_that_a_waiting_request_wants_stays_open() -> None:
     # Row 8 is asked for before the second burst of row 7, which still goes first.
     source = repeat((0, 7, False), (0, 8, False), (0, 7, False), (0, 8, False))
@@ -115,6 +122,15 @@ def test_writes_wait_and_are_drained_in_batches() -> None:
     # 32 fit the queue: from 26 on they are drained down to 6, and those that come meanwhile too
     assert min(batches[:-1]) >= 20
     assert TURNAROUND in interval.idle_nck
+
+
+def test_the_bus_turns_when_the_queue_of_writes_is_four_fifths_full() -> None:
+    # Of seven reads and a write in turn, the 26th of 32 writes comes behind 26 x 7 reads, of which
+    # 32 may be under way.
+    source = repeat(*[(0, 7, False)] * 7, (1, 7, True))
+    _, commands = schedule(DDR4, source)
+    kinds = [name for _, name, _, _ in commands if name in ("RD", "WR")]
+    assert 26 * 7 - 32 <= kinds.index("WR") <= 26 * 7
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -112,6 +112,11 @@ def test_channels_and_width_scale_the_bandwidth() -> None:
     assert narrow.efficiency == pytest.approx(one.efficiency, rel=0.01)
 
 
+def test_bytes_fetched_in_vain_do_not_count() -> None:
+    half = sustained(DDR4, AccessPattern(chunk_bytes=32, random=True)).efficiency
+    assert half == pytest.approx(sustained(DDR4, SCATTERED).efficiency / 2)
+
+
 @pytest.mark.parametrize(
     ("name", "access", "limit"),
     [

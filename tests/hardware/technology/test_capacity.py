@@ -32,6 +32,16 @@ def test_contents_by_hand() -> None:
     assert held(ZCU102)["replay cache"] / 2 == 33_554_432
 
 
+def test_one_guidance_pair_fits_a_stock_zcu102_only_without_the_head() -> None:
+    # 3.364 + 2 x (0.294 + 0.034) = 4.02e9 of 4.295e9 B; the head's 0.27e9 more leave nothing.
+    (ps,) = [use for use in capacity(ZCU102, VILA_U) if use.memory == "ps_ddr"]
+    assert ps.used_bytes == pytest.approx(4.02e9, rel=1e-3)
+    assert ps.free_bytes > 0
+    with_head = override(ZCU102, {"machine.include_head": True})
+    (ps,) = [use for use in capacity(with_head, VILA_U) if use.memory == "ps_ddr"]
+    assert ps.free_bytes < 0
+
+
 def test_contents_are_booked_where_placement_puts_them() -> None:
     design = load_design("u280")
     by_memory = {

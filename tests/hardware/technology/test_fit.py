@@ -9,6 +9,7 @@ from carsim.cost.fit import (
     FitRow,
     activation_bytes_per_token,
     check_fit,
+    sequences_per_core,
     widest_activations,
 )
 from carsim.design import load_design, override
@@ -74,6 +75,13 @@ def test_a_buffer_holds_one_tile_that_is_read_and_one_that_is_filled(buffer: str
     what = f"two tiles in the {'KV' if buffer == 'kv' else buffer} buffer"
     (row,) = [row for row in check_fit(design, VILA_U).rows if row.what == what]
     assert (row.needed, row.unit) == (32 * 1024, "B")
+
+
+def test_sequences_left_over_make_the_fullest_core() -> None:
+    machine = override(ZCU102, {"machine.cores": 4}).machine
+    dealt = [sequences_per_core(machine, batch, split=False) for batch in (1, 4, 5, 8, 9)]
+    assert dealt == [1, 1, 2, 2, 3]
+    assert [sequences_per_core(machine, batch, split=True) for batch in (1, 5)] == [1, 5]
 
 
 def test_several_misfits_are_all_reported() -> None:
