@@ -250,13 +250,11 @@ def main() -> None:
     """Generate, measure, write, draw and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=SEEDS)
-    parser.add_argument("--redraw", action="store_true", help="draw what free_cells.csv has")
     options = parser.parse_args()
     path = HERE / "free_cells.csv"
-    if not options.redraw:
-        model = ROOT / "studies/proxy/small.safetensors"
-        archive = Archive(load_model(model), SCRATCH / model.stem)
-        cells(archive, options.seeds).round(4).to_csv(path, index=False)
+    model = ROOT / "studies/proxy/small.safetensors"
+    archive = Archive(load_model(model), SCRATCH / model.stem)
+    cells(archive, options.seeds).round(4).to_csv(path, index=False)
     table = pd.read_csv(path)
     found = summary(table)
     found.round(4).to_csv(HERE / "free.csv", index=False)
