@@ -211,7 +211,7 @@ def cells(archive: Archive, seeds: int = SEEDS) -> pd.DataFrame:
             Row(row.clip, row.prompt, codes)
             for row, codes in zip(rows, found["tokens"].T, strict=True)
         ]
-        read = archive.decode([Ask(None, row) for row in made], f"reading {name}, {way}")
+        read = archive.decode([Ask(None, row) for row in made])
         for row, own, kept in zip(rows, made, read, strict=True):
             frames = pictures(own.codes, row.codes)
             loss = kept.nats.reshape(-1, TOKENS_PER_FRAME).mean(axis=1)

@@ -39,12 +39,12 @@ SHARE = 0.5
 def losses(archive: Archive, clips: tuple[str, ...], seed: int = 0) -> pd.DataFrame:
     """A row for each scene and a column for each way to replace MLP outputs, nats over dense."""
     rows = rows_of(clips, n_frames=archive.config.n_frames)
-    dense = archive.decode([Ask(None, row) for row in rows], "dense")
+    dense = archive.decode([Ask(None, row) for row in rows])
     table: dict[str, Any] = {"clip": list(clips), "dense": [each.loss for each in dense]}
 
     def book(name: str, rules: list[Rule]) -> list[Kept]:
         asked = [Ask(rule, row) for rule, row in zip(rules, rows, strict=True)]
-        kept = archive.decode(asked, name)
+        kept = archive.decode(asked)
         table[name] = [each.loss - own.loss for each, own in zip(kept, dense, strict=True)]
         return kept
 
