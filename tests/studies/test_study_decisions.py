@@ -208,16 +208,6 @@ def test_a_layer_that_replays_alone_is_priced(archive):
     assert (found["excess_low"] <= found["excess"]).all()
 
 
-def test_a_dense_look_finds_the_change_of_the_input(archive):
-    row = make_rows(1)[0]
-    still = replace(row, codes=np.tile(row.codes[:TOKENS_PER_FRAME], 3))
-    moving, standing = (signal.look_into(archive, each) for each in (row, still))
-    assert list(moving["layer"]) == [0, 1]
-    assert (moving["rank_input_change"] > 0.1).all()
-    assert (standing["cosine"] > moving["cosine"]).all()
-    assert (moving["cosine"].abs() <= 1).all()
-
-
 def test_relief_is_negative_where_replay_helps_a_window():
     rows = [
         {"window": window, "share": share, "clip": f"slow_{clip}", "frame": frame, "ratio": share}
