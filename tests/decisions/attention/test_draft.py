@@ -66,6 +66,18 @@ def test_exactly_k_blocks_and_what_is_read_in_any_case(cache: Cache) -> None:
     np.testing.assert_array_equal(read.sum(axis=-1), exactly[:, None].repeat(KV, 1))
 
 
+@given(st.integers(1, 6), st.integers(1, 60), st.integers(0, 99), st.integers(0, 2))
+def test_a_pooled_key_is_the_mean_of_its_block(size: int, video: int, seed: int, row: int) -> None:
+    cache = Cache(Draft(block_tokens=size, pooled_bits=EXACT_BITS), video, seed)
+    kept = cache.state.means
+    for block in range(cache.video // size):
+        first = cache.prompt + block * size
+        mean = cache.keys[row, :, first : first + size].mean(axis=1)
+        np.testing.assert_allclose(kept[1, row, :, block], mean, atol=1e-12)
+    assert not kept[1][:, :, cache.video // size :].any(), "the future"
+    assert not kept[0].any(), "another layer"
+
+
 @given(st.integers(1, 4), st.integers(0, 5), st.integers(0, 9), st.integers(0, 99))
 def test_signatures(tables: int, bits: int, seed: int, drawn: int) -> None:
     """The seed decides them, more tables keep those of fewer, equal vectors share them all."""
