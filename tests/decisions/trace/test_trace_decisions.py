@@ -306,6 +306,7 @@ SCORES = np.array([0.01, 0.3, -1.0])
     ("values", "says"),
     [
         (SCORES, "float64"),
+        (np.array([0.0, 1.0, 0.0]), "float64"),
         (np.array([0, 2, 0]), "2"),
         (np.array([0, -1, 0], np.int8), "-1"),
         (np.array(["", "False", ""]), "<U5"),
