@@ -28,3 +28,10 @@ def with_intervals(axes: Axes, x: Any, rows: pd.DataFrame, name: str, **look: An
     mean = rows[name]
     spread = [mean - rows[f"{name}_low"], rows[f"{name}_high"] - mean]
     axes.errorbar(x, mean, spread, capsize=2, **look)
+
+
+def with_misfits(axes: Axes, points: pd.DataFrame, x: str, y: str, look: str, color: str) -> None:
+    """Results of a column over another, hollow where a design does not fit its board."""
+    fits = points["status"] == "ok"
+    for shown, fill in ((points[fits], color), (points[~fits], "white")):
+        axes.plot(shown[x], shown[y], look, color=color, markerfacecolor=fill)

@@ -5,10 +5,8 @@ already is read instead of decoded again, so that a study may be stopped at any 
 """
 
 import hashlib
-import multiprocessing
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -16,13 +14,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.progress import track
 
 from carsim.decisions.attention import AttentionPolicy
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.model import DecoderModel, load_model
 from carsim.decoder.sampling import log_chances
 from carsim.decoder.structures import Array, Config
+from carsim.decoder.workers import Advance, run_in_workers
 from studies.content import SCRATCH, TWIN, Row
 from studies.whole import Bools, Decoder, Rule
 
@@ -104,16 +102,11 @@ class Archive:
         """L."""
         return self.model.geometry.n_layers
 
-    def decode(self, asked: Sequence[Ask], what: str = "decoding") -> list[Kept]:
-        """Rows in the order asked for, decoded now or before.
-
-        Args:
-            asked: What.
-            what: For the progress bar.
-        """
+    def decode(self, asked: Sequence[Ask]) -> list[Kept]:
+        """Rows in the order asked for, decoded now or before."""
         due = {self._path(ask.what): ask for ask in asked}
         jobs = [partial(self._kept, ask) for path, ask in due.items() if not path.exists()]
-        in_processes(jobs, self._workers, what)
+        in_processes(jobs, self._workers)
         return [self._kept(ask) for ask in asked]
 
     def _kept(self, ask: Ask) -> Kept:
@@ -162,19 +155,12 @@ class Archive:
         return {"replay": decoded.replay, "score": decoded.score, "nats": nats}
 
 
-def in_processes(jobs: Sequence[Callable[[], object]], workers: int, what: str) -> None:
-    """Call each job, in so many processes of one thread each; alone, in this one.
+def in_processes(jobs: Sequence[Callable[[], object]], workers: int) -> None:
+    """Call each job that a process can be sent, in so many processes; alone, in this one."""
+    pieces = [partial(_call, job) for job in jobs]
+    run_in_workers(pieces, total=len(jobs), workers=workers if workers > 1 else 0, progress=None)
 
-    Args:
-        jobs: Calls that a process can be sent.
-        workers: How many processes.
-        what: For the progress bar.
-    """
-    if workers < 2:
-        for job in jobs:
-            job()
-        return
-    os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("forkserver")) as pool:
-        for done in track([pool.submit(job) for job in jobs], what, transient=True):
-            done.result()
+
+def _call(job: Callable[[], object], advance: Advance) -> None:
+    job()
+    advance(1)

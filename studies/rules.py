@@ -117,16 +117,13 @@ class Threshold:
     def decide(self, seen: Seen) -> tuple[Bools, Array | None]:
         """As :class:`~studies.whole.Rule` has it."""
         scores = self.measure.score(seen)
-        return scores.astype(np.float64) > self.tau_of(seen.layer), scores
+        tau = self.tau[seen.layer] if isinstance(self.tau, tuple) else self.tau
+        return scores.astype(np.float64) > tau, scores
 
     @classmethod
     def of_all(cls, measure: Measure, taus: Sequence[float]) -> "Threshold":
         """The thresholds of the layers, but that those which never replay have none."""
         return cls(measure, tuple(np.inf if i in EXEMPT else tau for i, tau in enumerate(taus)))
-
-    def tau_of(self, layer: int) -> float:
-        """The threshold of a layer."""
-        return self.tau[layer] if isinstance(self.tau, tuple) else self.tau
 
 
 @dataclass(frozen=True, eq=False)

@@ -159,11 +159,9 @@ def folders() -> list[Folder]:
     """All studies that this runner serves, by name."""
     first = [Folder(path.parent) for path in STUDIES.glob("*/study.yaml")]
     files = [path for path in STUDIES.glob("*/*.yaml") if path.with_suffix(".py").exists()]
-    return sorted([*first, *(Folder(path.parent, path.stem) for path in files)], key=_by_name)
-
-
-def _by_name(folder: Folder) -> str:
-    return folder.name
+    return sorted(
+        [*first, *(Folder(path.parent, path.stem) for path in files)], key=lambda each: each.name
+    )
 
 
 def find(name: str) -> Folder:

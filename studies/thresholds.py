@@ -14,7 +14,7 @@ _CLOSE, _MOST_TRIES = 0.004, 7
 def dense_scores(archive: Archive, measure: Measure) -> NDArray[np.float32]:
     """Scores of the tuning scenes where nothing replays, [places, L]; frame 0 left out."""
     rows = rows_of(TUNING, n_frames=archive.config.n_frames)
-    kept = archive.decode([Ask(Threshold(measure, np.inf), row) for row in rows], "scores")
+    kept = archive.decode([Ask(Threshold(measure, np.inf), row) for row in rows])
     return np.concatenate([each.score[TOKENS_PER_FRAME:] for each in kept])
 
 
@@ -35,7 +35,7 @@ def one_tau(archive: Archive, measure: Measure, share: float) -> Threshold:
     for _ in range(_MOST_TRIES):
         tau = round(float(np.quantile(scores, 1 - guess)), 4)
         rule = Threshold.of_all(measure, [tau] * archive.n_layers)
-        kept = archive.decode([Ask(rule, row) for row in rows], f"tau for {share:.0%}")
+        kept = archive.decode([Ask(rule, row) for row in rows])
         got = float(np.mean([each.replay[TOKENS_PER_FRAME:, free].mean() for each in kept]))
         if abs(got - share) < _CLOSE:
             break

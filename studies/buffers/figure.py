@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from carsim.decisions.trace import load_trace, save_trace
 from carsim.report.figures import style as plots
-from studies.drawing import drawing
+from studies.drawing import drawing, with_misfits
 from studies.table import markdown
 
 METRICS = ("latency_s", "ms_per_token", "busy", "bram36", "uram", "memory_used_gb", "reason")
@@ -152,13 +152,9 @@ def _draw_tiles(axes: Axes, table: pd.DataFrame, name: str) -> None:
 def _draw_saved(axes: Axes, part: pd.DataFrame, size: str, title: str) -> None:
     for design, own in part.groupby("design", sort=False):
         own = own.sort_values(size)
-        saved = 100 * (1 - own["latency_s"] / own["latency_s"].iloc[0])
-        axes.plot(own[size], saved, color=COLOURS[design], label=NAMES[design])
-        fits = own["status"] == "ok"
-        for shown, fill in ((fits, COLOURS[design]), (~fits, "white")):
-            axes.plot(
-                own[size][shown], saved[shown], "o", color=COLOURS[design], markerfacecolor=fill
-            )
+        own = own.assign(saved=100 * (1 - own["latency_s"] / own["latency_s"].iloc[0]))
+        axes.plot(own[size], own["saved"], color=COLOURS[design], label=NAMES[design])
+        with_misfits(axes, own, size, "saved", "o", COLOURS[design])
     _sizes(axes, sorted(part[size].unique()))
     axes.set(title=title, xlabel="buffer of a core (KiB); hollow: does not fit")
     low, high = axes.get_ylim()
@@ -171,10 +167,7 @@ def _draw_replay(axes: Axes, cache: pd.DataFrame) -> None:
         own = own.sort_values("policy.batch")
         colour = REPLAY[int(bits)]
         axes.plot(own["policy.batch"], own["memory_used_gb"], color=colour, label=f"{bits:.0f} bit")
-        fits = own["status"] == "ok"
-        for shown, fill in ((fits, colour), (~fits, "white")):
-            x, y = own["policy.batch"][shown], own["memory_used_gb"][shown]
-            axes.plot(x, y, "o", color=colour, markerfacecolor=fill)
+        with_misfits(axes, own, "policy.batch", "memory_used_gb", "o", colour)
     axes.set(title="replay cache on the ZCU102, 16 GB", xlabel="batch; hollow: does not fit")
     axes.set_ylabel("memory in use (GB)")
     axes.grid(True)

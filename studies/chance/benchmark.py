@@ -127,12 +127,12 @@ def gains_of(archive: Archive) -> tuple[float, ...]:
 def cells(archive: Archive, model: str, clips: tuple[str, ...], share: float) -> pd.DataFrame:
     """A row for each scene, rule and baseline: nats per token over dense, ratio, mean age."""
     rows = rows_of(clips, n_frames=archive.config.n_frames)
-    dense = archive.decode([Ask(None, row) for row in rows], "dense")
+    dense = archive.decode([Ask(None, row) for row in rows])
     gains, table = gains_of(archive), list[dict[str, Any]]()
 
     def book(rule: str, what: str, rules: list[Rule]) -> list[Kept]:
         asked = [Ask(each, row) for each, row in zip(rules, rows, strict=True)]
-        kept = archive.decode(asked, f"{rule}: {what}")
+        kept = archive.decode(asked)
         for row, each, plain in zip(rows, kept, dense, strict=True):
             free = each.replay[TOKENS_PER_FRAME:, 1:]
             figures = {"loss": each.loss - plain.loss, "ratio": free.mean(), "age": _age(free)}

@@ -211,7 +211,7 @@ def cells(archive: Archive, seeds: int = SEEDS) -> pd.DataFrame:
             Row(row.clip, row.prompt, codes)
             for row, codes in zip(rows, found["tokens"].T, strict=True)
         ]
-        read = archive.decode([Ask(None, row) for row in made], f"reading {name}, {way}")
+        read = archive.decode([Ask(None, row) for row in made])
         for row, own, kept in zip(rows, made, read, strict=True):
             frames = pictures(own.codes, row.codes)
             loss = kept.nats.reshape(-1, TOKENS_PER_FRAME).mean(axis=1)
@@ -250,13 +250,11 @@ def main() -> None:
     """Generate, measure, write, draw and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=SEEDS)
-    parser.add_argument("--redraw", action="store_true", help="draw what free_cells.csv has")
     options = parser.parse_args()
     path = HERE / "free_cells.csv"
-    if not options.redraw:
-        model = ROOT / "studies/proxy/small.safetensors"
-        archive = Archive(load_model(model), SCRATCH / model.stem)
-        cells(archive, options.seeds).round(4).to_csv(path, index=False)
+    model = ROOT / "studies/proxy/small.safetensors"
+    archive = Archive(load_model(model), SCRATCH / model.stem)
+    cells(archive, options.seeds).round(4).to_csv(path, index=False)
     table = pd.read_csv(path)
     found = summary(table)
     found.round(4).to_csv(HERE / "free.csv", index=False)

@@ -72,7 +72,7 @@ def worths(archive: Archive) -> NDArray[np.float64]:
 
     def loss(layers: list[int]) -> float:
         rule = Counted(Chance(0), counts_at(archive, 0.5, layers))
-        kept = archive.decode([Ask(rule, row) for row in rows], f"replay in layers {layers}")
+        kept = archive.decode([Ask(rule, row) for row in rows])
         return float(np.mean([each.loss for each in kept]))
 
     return np.array([loss([layer]) for layer in range(archive.n_layers)]) - loss([])

@@ -85,13 +85,13 @@ def look_into(archive: Archive, row: Row) -> pd.DataFrame:
 
 def alone(archive: Archive, rows: tuple[Row, ...]) -> pd.DataFrame:
     """Loss over dense where one layer replays at every eligible place: a row for each layer."""
-    dense = archive.decode([Ask(None, row) for row in rows], "dense")
+    dense = archive.decode([Ask(None, row) for row in rows])
     table = []
     for layer in range(archive.n_layers):
         counts = np.zeros((archive.config.n_frames, archive.n_layers), np.int64)
         counts[1:, layer] = TOKENS_PER_FRAME
         rule = Counted(Chance(0), counts)
-        kept = archive.decode([Ask(rule, row) for row in rows], f"layer {layer} alone")
+        kept = archive.decode([Ask(rule, row) for row in rows])
         excess = [each.loss - plain.loss for each, plain in zip(kept, dense, strict=True)]
         table.append({"layer": layer} | columns("excess", excess))
     return pd.DataFrame(table)

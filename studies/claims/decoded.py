@@ -49,12 +49,12 @@ LONG_CLIPS = ("slow_0", "lively_0")
 def sweep_taus(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
     """A row for each threshold: ratios, and losses with intervals."""
     rows = rows_of(clips)
-    dense = [each.loss for each in archive.decode([Ask(None, row) for row in rows], "dense")]
+    dense = [each.loss for each in archive.decode([Ask(None, row) for row in rows])]
     table = []
     for tau in TAUS:
         spared = Threshold.of_all(TasScore(), [tau] * archive.n_layers)
         free, kept = (
-            archive.decode([Ask(rule, row) for row in rows], f"tau {tau}")
+            archive.decode([Ask(rule, row) for row in rows])
             for rule in (Threshold(TasScore(), tau), spared)
         )
         ways: dict[str, list[Rule]] = {
@@ -64,7 +64,7 @@ def sweep_taus(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
         losses = {"replay": [each.loss for each in kept]}
         for name, rules in ways.items():
             asked = [Ask(rule, row) for rule, row in zip(rules, rows, strict=True)]
-            losses[name] = [each.loss for each in archive.decode(asked, f"{name} {tau}")]
+            losses[name] = [each.loss for each in archive.decode(asked)]
         over = {name: np.subtract(each, dense) for name, each in losses.items()}
         over |= {f"replay_less_{name}": over["replay"] - over[name] for name in ways}
         line: dict[str, Any] = {"tau": tau, "scenes": len(rows)}

@@ -41,7 +41,7 @@ def cells(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
         attention = Streaming(window=window) if window else None
         for share, rule in rules.items():
             asked = [Ask(rule, row, attention) for row in rows]
-            for row, kept in zip(rows, archive.decode(asked, f"window {window}"), strict=True):
+            for row, kept in zip(rows, archive.decode(asked), strict=True):
                 nats = kept.nats.reshape(-1, TOKENS_PER_FRAME).mean(axis=1)[1:]
                 tables.append(
                     pd.DataFrame(

@@ -55,7 +55,7 @@ def named(names: Iterable[str]) -> tuple[Contestant, ...]:
 
 def decode_all(bench: Bench, who: Sequence[Contestant], rows: Sequence[Row], workers: int) -> None:
     """Decode what has not been decoded."""
-    in_processes([partial(_decode, bench, each, rows) for each in who], workers, "decoding")
+    in_processes([partial(_decode, bench, each, rows) for each in who], workers)
 
 
 def _decode(bench: Bench, who: Contestant, rows: Sequence[Row]) -> None:

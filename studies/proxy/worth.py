@@ -1,5 +1,7 @@
 """What MLPs are worth in a model, and what replaying their outputs is worth: one row of figures.
 
+    python -m studies.proxy.worth studies/proxy/small.safetensors held_out.csv
+
 Scenes of 8 frames, true codes fed. Layer 0 is exempt everywhere. Losses are nats per token of
 frames 1 to 7 over dense decoding of the same scene:
 
@@ -15,13 +17,16 @@ frames 1 to 7 over dense decoding of the same scene:
 ``studies.chance.benchmark`` has more rules and baselines.
 """
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from carsim.decoder.content import TOKENS_PER_FRAME
-from studies.content import TUNING, rows_of
+from carsim.decoder.model import load_model
+from studies.content import CLIPS, SCRATCH, TUNING, rows_of
 from studies.record import Archive, Ask, Kept
 from studies.rules import Damped, Given, TasScore, permuted
 from studies.table import columns
@@ -34,12 +39,12 @@ SHARE = 0.5
 def losses(archive: Archive, clips: tuple[str, ...], seed: int = 0) -> pd.DataFrame:
     """A row for each scene and a column for each way to replace MLP outputs, nats over dense."""
     rows = rows_of(clips, n_frames=archive.config.n_frames)
-    dense = archive.decode([Ask(None, row) for row in rows], "dense")
+    dense = archive.decode([Ask(None, row) for row in rows])
     table: dict[str, Any] = {"clip": list(clips), "dense": [each.loss for each in dense]}
 
     def book(name: str, rules: list[Rule]) -> list[Kept]:
         asked = [Ask(rule, row) for rule, row in zip(rules, rows, strict=True)]
-        kept = archive.decode(asked, name)
+        kept = archive.decode(asked)
         table[name] = [each.loss - own.loss for each, own in zip(kept, dense, strict=True)]
         return kept
 
@@ -97,3 +102,9 @@ def measure(archive: Archive, clips: tuple[str, ...] = TUNING) -> dict[str, floa
     row["cosine"] = float(layers["cosine"].mean())
     row["error_age_1"] = float(layers["error_age_1"][1:].mean())
     return row
+
+
+if __name__ == "__main__":
+    model, table = map(Path, sys.argv[1:])
+    figures = measure(Archive(load_model(model), SCRATCH / model.stem), CLIPS)
+    pd.DataFrame([figures]).to_csv(table, index=False)

@@ -20,8 +20,6 @@ from typing import Any
 import pandas as pd
 import yaml
 from points import ROOT, make_point, run_point
-from rich.console import Console
-from rich.table import Table
 
 from carsim.explore.certified import CertifiedFront
 from carsim.explore.evaluate import Evaluator
@@ -177,10 +175,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--short", action="store_true", help="commands and one point alone")
     os.environ["OMP_NUM_THREADS"] = "1"
-    table = Table("", "processor time", title="Speed of carsim")
     for name, figure in measured(parser.parse_args().short).items():
-        table.add_row(name, figure)
-    Console(width=100).print(table)
+        print(f"{name:60} {figure:>10}")
 
 
 if __name__ == "__main__":

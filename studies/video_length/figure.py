@@ -10,7 +10,7 @@ from carsim.cost.capacity import capacity
 from carsim.design import Design, load_design, override
 from carsim.report.figures import style as plots
 from carsim.workload.geometry import Video
-from studies.drawing import drawing
+from studies.drawing import drawing, with_misfits
 from studies.table import markdown
 
 METRICS = [
@@ -138,11 +138,7 @@ def _draw_memory(axes: Axes, at: pd.DataFrame) -> None:
     for machine, (colour, marker) in MACHINES.items():
         own = _over_frames(at, machine, "dense")
         axes.plot(own.index, own["memory_used_gb"], color=colour, linewidth=1)
-        for status, fill in (("ok", colour), ("misfit", "white")):
-            points = own[own["status"] == status]
-            axes.plot(
-                points.index, points["memory_used_gb"], marker, color=colour, markerfacecolor=fill
-            )
+        with_misfits(axes, own.reset_index(), "frames", "memory_used_gb", marker, colour)
     _frames(axes)
     axes.set(yscale="log", title="memory needed, dense (GB); hollow: does not fit")
     axes.set_yticks([4, 8, 16, 32, 64], ["4", "8", "16", "32", "64"])

@@ -1,7 +1,6 @@
 """Capturing end to end: a recipe gives the same trace again, and says what it does."""
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from toy_policies import registered
 
 from carsim.base.errors import InputError
 from carsim.base.yaml_file import read_mapping
-from carsim.cli import carsim, main
+from carsim.cli import carsim
 from carsim.decisions.trace import (
     Trace,
     captured,
@@ -27,7 +26,6 @@ from carsim.decisions.trace import (
 from carsim.decisions.trace.npz import npz_bytes
 from carsim.decoder.calibrate import calibrate
 from carsim.decoder.capture import capture, prepare
-from carsim.decoder.group import decode_group
 from carsim.decoder.model import load_model, save_model
 from carsim.decoder.recipe import parse_recipe
 
@@ -78,17 +76,6 @@ def test_remaking_gives_the_same_bytes_through_the_command_line(
     elsewhere = ["--out", str(tmp_path / "other.npz")]
     assert CliRunner().invoke(carsim, [*arguments, *elsewhere]).exit_code == 0
     assert (tmp_path / "other.npz").read_bytes() == tiny.path.read_bytes()
-
-
-def test_several_recipes_are_captured_by_one_command(tmp_path: Path) -> None:
-    make_recipe(tmp_path, name="b", output="b.npz").rename(tmp_path / "b.yaml")
-    recipes = [str(make_recipe(tmp_path)), str(tmp_path / "b.yaml")]
-    result = CliRunner().invoke(carsim, ["capture", *recipes, "--workers", "1"])
-    assert result.exit_code == 0, result.output
-    assert {path.name for path in tmp_path.glob("*.npz")} == {"tiny.npz", "b.npz"}
-    refused = CliRunner().invoke(carsim, ["capture", *recipes, "--out", str(tmp_path / "c.npz")])
-    assert refused.exit_code == 2
-    assert "--out names one file" in refused.output
 
 
 def test_a_sweep_of_thresholds_is_one_command(tmp_path: Path, tiny: Trace) -> None:
@@ -154,17 +141,6 @@ def test_sampled_tokens_follow_the_given_ones(tmp_path: Path, tiny: Trace) -> No
     assert clips[0]["kept_tokens"] < 0.2  # random logits draw anything
 
 
-def test_greedy_tokens_need_no_seed(tmp_path: Path) -> None:
-    recipe = read(make_recipe(tmp_path, sampling={"method": "greedy"}, given_frames=0))
-    _, groups = prepare(recipe, tmp_path)
-    tokens = [
-        decode_group(replace(groups[0], seeds=seeds), lambda units: None).tokens
-        for seeds in (((0, 0), (0, 1)), ((5, 0), (5, 1)))
-    ]
-    np.testing.assert_array_equal(*tokens)
-    assert not np.array_equal(tokens[0], groups[0].tokens)
-
-
 def test_exempt_layers_are_scored_and_never_replay(tmp_path: Path) -> None:
     trace = made(tmp_path, exempt_layers=[1])
     assert trace.meta.tau == (1.0, np.inf)
@@ -198,15 +174,6 @@ def test_calibration_refuses_what_cannot_be_reached(tmp_path: Path) -> None:
         calibrate(recipe.model_copy(update={"n_frames": 1}), tmp_path, 0.5)
 
 
-def test_calibration_through_the_command_line_writes_nothing(tmp_path: Path) -> None:
-    arguments = ["capture", str(make_recipe(tmp_path)), "--calibrate", "0.5"]
-    result = CliRunner().invoke(carsim, arguments)
-    assert result.exit_code == 0
-    # The last line: click 8.1 mixes progress, which goes to standard error, into the output.
-    assert result.output.splitlines()[-1].startswith("tau: ")
-    assert not (tmp_path / "tiny.npz").exists()
-
-
 def test_scores_kept_in_steps_change_no_decision(tmp_path: Path, tiny: Trace) -> None:
     coarse = made(tmp_path, tas_step=0.25)
     np.testing.assert_array_equal(coarse.replay, tiny.replay)
@@ -228,7 +195,6 @@ def test_scores_kept_in_steps_change_no_decision(tmp_path: Path, tiny: Trace) ->
         ({"n_frames": 2.0}, "$.n_frames: should be a valid integer, got 2.0"),
         ({"clips": []}, "$.clips"),
         ({"clips": [{"scene": "teapot", "caption": "a"}]}, "scene 'teapot': is not in"),
-        ({"clips": [{"scene": "walk"}]}, "$.clips.0.caption: is missing"),
         ({"scenes": "absent"}, "no file of scenes is named"),
         ({"tau": [0.1, 0.2, 0.3]}, "3 taus for 2 layers"),
         ({"prompt_tokens": 20}, "prompt_tokens allows 20"),
@@ -240,35 +206,24 @@ def test_scores_kept_in_steps_change_no_decision(tmp_path: Path, tiny: Trace) ->
         ({"weights": "/no/where.safetensors"}, "$.weights: '/no/where.safetensors' lies outside"),
         ({"weights": "../../x.safetensors"}, "name its folder in `also_from`"),
         ({"codebook": "link"}, "$.codebook: 'link' lies outside of the recipe's folder"),
-        ({"codebook": "circle"}, "$.codebook: 'circle' lies outside of the recipe's folder"),
-        ({"codebook": ""}, "$.codebook: String should match pattern"),
         ({"exempt_layers": [0, 1]}, "some, not all, of 0 to 1"),
-        ({"exempt_layers": [0, 0]}, "lists a layer twice"),
         ({"exempt_layers": [0], "tau": None}, "exempt_layers go with one tau"),
         ({"given_frames": 1}, "sampling and given_frames go together"),
         ({**GREEDY, "given_frames": 2}, "2 given_frames leave none of 2"),
         ({**GREEDY, "sampling": {"method": "greedy", "k": 2}}, "do nothing under greedy"),
-        ({**GREEDY, "sampling": {"method": "beam"}}, "$.sampling.method"),
         ({"rule": {"kind": "tas", "head": 2}}, "rule: head 2 of 2 heads, give 0 to 1"),
-        ({"rule": {"kind": "tas", "heads": 1}}, "unknown key 'heads'; did you mean 'head'?"),
         ({"rule": {"kind": "entropy"}}, "$.rule.kind: no replay rule 'entropy'"),
-        ({"rule": {"kind": "tas", "max_age": 0}}, "$.rule.max_age: should be greater than"),
-        ({"rule": {"kind": "input_change", "bits": 8.0}}, "should be a valid integer, got 8.0"),
         ({"tas_step": 0.0}, "$.tas_step: should be greater than 0"),
-        ({"quality": {"clips": 1, "samplings": ["greedy"]}}, "unknown key 'samplings'"),
         ({"quality": {"clips": 3}}, "quality of 3 clips, there are 2"),
         ({"quality": {"clips": 1}, "n_frames": 1}, "quality needs a frame after the first"),
         ({"quality": {"clips": 1}, "tau": None}, "it is its own reference"),
         ({"quality": {"clips": 1}, "decision_scope": "batch"}, "needs all clips"),
-        ({"precision": {"weights": 5}}, "$.precision.weights: should be 2, 3, 4, 8"),
         ({"precision": {"kv": {"bits": 4, "group": 5}}}, "kv: group 5 does not divide all of 12"),
-        ({"precision": {"polish": ["down"]}}, "do nothing for activations of 16 bits"),
     ],
 )
 def test_bad_recipes(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
     path = make_recipe(tmp_path, **changes)
     (tmp_path / "link").symlink_to(TRACES.parents[1])
-    (tmp_path / "circle").symlink_to("circle")
     with pytest.raises(InputError) as caught:
         capture(read(path), tmp_path, workers=0)
     assert words in str(caught.value)
@@ -302,25 +257,6 @@ def test_bad_checkpoints(tmp_path: Path) -> None:
     broken = {**model.arrays, "wq": np.full_like(model.arrays["wq"], np.nan)}
     with pytest.raises(InputError, match="array 'wq': expected finite numbers"):
         save_model(tmp_path / "b.safetensors", replace(model, arrays=broken))
-
-
-def test_errors_are_one_line_with_status_2(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for arguments in (
-        ["capture", str(tmp_path / "none.yaml")],
-        ["capture", str(make_recipe(tmp_path)), "--out", str(tmp_path / "no" / "a.npz")],
-        ["trace", "info", str(make_recipe(tmp_path))],
-    ):
-        monkeypatch.setattr(sys, "argv", ["carsim", *arguments])
-        with pytest.raises(SystemExit) as caught:
-            main()
-        assert caught.value.code == 2
-        line = capsys.readouterr().err
-        assert line.startswith("carsim: ")
-        assert line.count("\n") == 1
-        assert ";" in line  # problem; cure
-    assert not list(tmp_path.glob("*.npz.*"))
 
 
 def test_info_shows_and_exports_what_the_trace_holds(tiny: Trace) -> None:

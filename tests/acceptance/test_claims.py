@@ -1,6 +1,5 @@
 """The ledger of claims: computed again, printed, and complete."""
 
-import csv
 import importlib.util
 import json
 from collections import Counter
@@ -56,8 +55,3 @@ def test_the_command_prints_the_page_of_every_claim() -> None:
     for row in claims():
         assert row["claim"].replace("|", "\\|") in page
     assert json.loads(printed)["claims"] == claims()
-
-
-def test_ledger_is_plain_csv() -> None:
-    with study.LEDGER.open(encoding="utf-8") as file:
-        assert next(csv.reader(file)) == list(COLUMNS)

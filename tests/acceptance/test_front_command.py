@@ -59,13 +59,6 @@ def test_no_point_of_the_front_is_beaten_and_every_other_is(stored: Path) -> Non
         assert (not beaten and is_first) == (point["point"] in set(front["point"]))
 
 
-@pytest.mark.parametrize("arguments", [(), ("--json",)])
-def test_nothing_is_written_unless_asked(stored: Path, arguments: tuple[str, ...]) -> None:
-    before = {path.name: path.stat().st_mtime_ns for path in stored.iterdir()}
-    assert "pareto" not in call(stored, *arguments).output.replace("carsim report --front", "")
-    assert {path.name: path.stat().st_mtime_ns for path in stored.iterdir()} == before
-
-
 def test_the_front_is_written_where_it_is_asked_for(stored: Path) -> None:
     out = stored / "some" / "where"
     document = json.loads(call(stored, "--out", out, "--json").output)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from recipe_maker import TRACES, make_recipe, read
+from recipe_maker import make_recipe, read
 
 from carsim.base.statistics import Interval
 from carsim.cli import carsim
@@ -146,13 +146,3 @@ def test_a_list_of_traces(measured: Trace, tmp_path: Path) -> None:
     line = table.output.rstrip().splitlines()[-1].split()
     assert line[:4] == ["other.npz", "4", "3", "1"]  # rows, frames, tau; no layer is exempt
     assert line[-1] == f"{eligible:.1%}"
-
-
-def test_a_list_fits_a_terminal() -> None:
-    files = sorted(map(str, TRACES.glob("vilau_*.npz")))
-    terminal = {"FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": "80"}
-    table = CliRunner().invoke(carsim, ["trace", "list", *files], env=terminal).output
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", table).splitlines()
-    assert max(map(len, lines)) <= 80
-    first = [line.split()[0] for line in lines if line.split()]
-    assert [name for name in first if name.endswith(".npz")] == [Path(file).name for file in files]

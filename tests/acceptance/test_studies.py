@@ -14,7 +14,6 @@ from explore_study import write_study
 from turns import turn
 
 from carsim.base.errors import InputError
-from carsim.metrics import METRICS
 from studies import run as studies
 
 ROOT = Path(__file__).parents[2]
@@ -61,37 +60,6 @@ def test_results_are_of_the_traces_that_are_shipped(name: str) -> None:
     """All studies in every run: whoever captures a trace anew shall hear of it at once."""
     folder = studies.find(name)
     assert folder.kept_inputs() == folder.inputs
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_results_can_be(name: str) -> None:
-    """What follows from other columns, or from nature, to the six digits that are kept."""
-    frame = studies.find(name).kept()
-    done = frame[frame["status"] == "ok"]
-    assert len(done) > 1
-    for column in done.columns.intersection([n for n, m in METRICS.items() if m.unit == "share"]):
-        assert done[column].dropna().between(0, 1).all(), column
-    for column in done.columns.intersection(
-        [n for n, m in METRICS.items() if m.unit in ("s", "J")]
-    ):
-        assert (done[column].dropna() >= 0).all(), column
-    least = {
-        "latency_s": [
-            ["bound_latency_s"],
-            ["seconds_per_video"],
-            ["prefill_s", "qkv_s", "attention_s", "output_s", "mlp_s", "head_s"],
-        ],
-        "replay_eligible": [["replay_all"]],
-    }
-    for whole, alternatives in least.items():
-        for parts in alternatives:
-            if whole in done:
-                known = done[done.columns.intersection(parts)].sum(axis=1)
-                assert (done[whole] >= known * (1 - 1e-5)).all(), (whole, parts)
-    if {"speedup", "latency_s", "dense_latency_s"} <= {*done.columns}:
-        assert (done["speedup"] * done["latency_s"]).to_numpy() == pytest.approx(
-            done["dense_latency_s"].to_numpy(), rel=1e-5
-        )
 
 
 @pytest.mark.parametrize("place", range(min(AT_A_TIME, len(NAMES))))

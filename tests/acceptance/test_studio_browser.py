@@ -173,14 +173,6 @@ def test_a_bad_value_is_refused_in_place_and_changes_nothing(tab: Any) -> None:
     assert tab.locator("#cores-error").inner_text() == ""
 
 
-def test_a_misfit_is_shown_with_what_is_full(tab: Any) -> None:
-    tab.locator("#set").fill("board.dsp=1")
-    tab.keyboard.press("Enter")
-    tab.wait_for_selector('#misfit:has-text("DSP slices")')
-    assert tab.locator("#tiles .tile b").last.inner_text() == "NO"
-    assert tab.locator("#breakdown .bars path").count() > 0
-
-
 def test_a_pinned_design_is_compared(tab: Any) -> None:
     tab.locator("#pin").click()
     tab.wait_for_selector('#comparison p:has-text("like A")')
@@ -191,12 +183,6 @@ def test_a_pinned_design_is_compared(tab: Any) -> None:
     assert "pinned" in tab.locator("#breakdown .ytick").last.text_content()
     tab.locator("#unpin").click()
     tab.wait_for_selector("#comparison p", state="detached")
-
-
-def test_a_field_is_swept_in_place(tab: Any) -> None:
-    tab.goto(tab.url + "&over=cores&by=schedule")
-    tab.wait_for_selector("#sweep .points path")
-    assert "cores" in tab.locator("#sweep-title").inner_text()
 
 
 def test_on_a_phone_the_answer_comes_before_the_controls(browser: Any, address: str) -> None:
@@ -263,15 +249,6 @@ def test_what_is_copied_means_the_same(tab: Any, tmp_path: Path) -> None:
     path = tmp_path / "copied.yaml"
     path.write_text(copied("yaml"), encoding="utf-8")
     assert load_design(str(path)).machine.array.rows == 8
-
-
-def test_an_address_that_means_nothing_says_so(context: Any, address: str) -> None:
-    page = context.new_page()
-    page.goto(address + "&machine.cors=2")
-    page.wait_for_selector("#trouble:has-text(\"did you mean 'cores'\")")
-    page.goto(address + "&pin=%3Fdesign%3Dnowhere")
-    page.wait_for_selector('#trouble:has-text("neither a YAML file nor a shipped design")')
-    page.close()
 
 
 def test_a_click_on_the_front_opens_its_point(tab: Any, folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from trace_maker import make_meta, make_quality, make_trace
+from trace_maker import make_quality, make_trace
 
 from studies import measured
 from studies.proxy import quality as study
@@ -13,16 +13,6 @@ def cells():
     few = make_trace(tau=1.0, quality=make_quality())
     many = make_trace(tau=-1.0, quality=make_quality(**losses))
     return pd.concat([study.cells_of(few), study.cells_of(many)])
-
-
-def test_every_clip_has_its_own_ratio_and_its_dense_figures():
-    trace = make_trace(tau=0.1, quality=make_quality())
-    found = study.cells_of(trace).set_index("clip")
-    for clip in (0, 1):
-        eligible = trace.replay[make_meta().tokens_per_frame :, :, 2 * clip : 2 * clip + 2]
-        assert found.loc[clip, "replay_eligible"] == eligible.mean()
-    assert found.loc[1, "teacher_forced_nats"] == 2.5
-    assert found.loc[1, "teacher_forced_dense_nats"] == 2.5
 
 
 def test_means_are_what_studies_read(tmp_path, monkeypatch):

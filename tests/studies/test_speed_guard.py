@@ -27,11 +27,6 @@ def work_of_a_point(guard):
     return lambda: guard["run_point"](point)
 
 
-def test_calls_are_the_same_each_time(guard):
-    work = work_of_a_point(guard)
-    assert guard["count_calls"](work) == guard["count_calls"](work) > 1000
-
-
 def test_phases_that_take_eight_times_the_work_fail(guard, monkeypatch):
     work = work_of_a_point(guard)
     before = {"python_calls": guard["count_calls"](work)}
@@ -64,21 +59,6 @@ def test_more_time_for_as_many_calls_shows_in_the_ratio(guard, monkeypatch):
         assert guard["compare"](found, before)[0][2] is is_fine
 
 
-def test_the_command_exits_with_1_beyond_the_limit(guard, monkeypatch, tmp_path, capsys):
-    baseline = tmp_path / "baseline.json"
-    found = {"python_calls": 300.0, "point_ratio": 2.0}
-    main = guard["main"]
-    monkeypatch.setitem(main.__globals__, "measure", lambda: found)
-    monkeypatch.setattr(sys, "argv", ["guard.py", "--baseline", str(baseline), "--update"])
-    assert main() == 0
-    baseline.write_text(json.dumps(found | {"python_calls": 149.0}))
-    monkeypatch.setattr(sys, "argv", ["guard.py", "--baseline", str(baseline)])
-    assert main() == 1
-    assert "FAILED" in capsys.readouterr().out
-
-
 def test_the_committed_baseline_has_the_figures_of_the_guard(guard):
     baseline = json.loads((SPEED / "baseline.json").read_text())
     assert set(baseline) == {"python_calls", "point_ratio"}
-    with pytest.raises(KeyError, match="figures differ"):
-        guard["compare"]({}, baseline)

@@ -7,72 +7,14 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from study_maker import LAYERS, N_CODES, PROMPT, make_model
 
-from carsim.decisions.attention import Dense, Streaming
-from carsim.decisions.replay import InputChange, Tas
 from carsim.decoder.content import TOKENS_PER_FRAME
-from carsim.decoder.decode import decode_step, prefill
-from carsim.decoder.model import DecoderModel
-from carsim.decoder.structures import Config, DecoderPolicy, stack_weights
+from carsim.decoder.structures import Config
 from studies import content, ranks, record, rules, whole
 from studies.chance import benchmark, free, own, signal
 from studies.content import Row
 from studies.fastcar_sparse import windows
-
-
-def step_by_step(model: DecoderModel, config: Config, policy: DecoderPolicy, codes: np.ndarray):
-    """The reference: hidden states, scores and decisions of one row."""
-    weights = stack_weights(config, model.arrays)
-    text = model.arrays["embed_text"][list(PROMPT)].astype(config.dtype)[None]
-    state, _ = prefill(config, policy, weights, text, np.ones((1, len(PROMPT)), bool))
-    scores = np.full((config.n_steps, LAYERS), np.nan)
-    replay = np.zeros(scores.shape, bool)
-
-    def note(seen):
-        replay[seen.step, seen.layer] = seen.replay[0]
-        if seen.tas is not None:
-            scores[seen.step, seen.layer] = seen.tas[0]
-
-    fed = [model.arrays["begin"], *model.arrays["embed_visual"][codes[:-1]]]
-    hidden = [
-        decode_step(config, policy, weights, state, x.astype(config.dtype)[None], note)[0]
-        for x in fed
-    ]
-    return np.stack(hidden), scores, replay
-
-
-taus = st.sampled_from([-np.inf, -0.5, 0.0, 0.3, np.inf])
-attentions = st.sampled_from([Dense()]) | st.builds(
-    Streaming, sinks=st.integers(0, 3), window=st.integers(1, 12)
-)
-scored = st.sampled_from(
-    [
-        rules.TasScore(Tas()),
-        rules.TasScore(Tas(form="paper", head=2)),
-        rules.TasScore(Tas(form="paper", offset=1)),
-        rules.ChangeScore(InputChange(bits=None)),
-        rules.ChangeScore(InputChange(bits=4, elements=5)),
-    ]
-)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.tuples(taus, taus), attentions, scored, st.sampled_from([1, 2, 4]), st.integers(0, 99))
-def test_whole_frames_decode_as_step_by_step(taus, attention, measure, n_kv_heads, seed):
-    model = make_model(n_kv_heads)
-    config = Config(model.geometry, tokens_per_frame=5, n_frames=4, dtype="float64")
-    policy = DecoderPolicy(taus, measure.rule, attention)
-    codes = np.random.default_rng(seed).integers(0, N_CODES, config.n_steps)
-    hidden, scores, replay = step_by_step(model, config, policy, codes)
-    rule = rules.Threshold(measure, taus)
-    decoded = whole.Decoder(model, config).decode(rule, PROMPT, codes, attention=attention)
-    assert np.allclose(decoded.score, scores, rtol=0, atol=1e-9, equal_nan=True)
-    # A score within rounding of a threshold may decide otherwise; none lies there.
-    assert np.array_equal(decoded.replay, replay)
-    assert np.allclose(decoded.hidden, hidden, rtol=0, atol=1e-9)
 
 
 @pytest.fixture(scope="module")
@@ -264,16 +206,6 @@ def test_a_layer_that_replays_alone_is_priced(archive):
     expected = np.mean([kept[0].loss - kept[1].loss, kept[2].loss - kept[3].loss])
     assert found.loc[1, "excess"] == pytest.approx(expected)
     assert (found["excess_low"] <= found["excess"]).all()
-
-
-def test_a_dense_look_finds_the_change_of_the_input(archive):
-    row = make_rows(1)[0]
-    still = replace(row, codes=np.tile(row.codes[:TOKENS_PER_FRAME], 3))
-    moving, standing = (signal.look_into(archive, each) for each in (row, still))
-    assert list(moving["layer"]) == [0, 1]
-    assert (moving["rank_input_change"] > 0.1).all()
-    assert (standing["cosine"] > moving["cosine"]).all()
-    assert (moving["cosine"].abs() <= 1).all()
 
 
 def test_relief_is_negative_where_replay_helps_a_window():

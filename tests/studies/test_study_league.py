@@ -5,11 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from policy_maker import mass_kept
 from study_maker import LAYERS, N_CODES, make_model
 
 from carsim import load_trace
 from carsim.decisions.attention import Ann, AnnCa, Dense, Draft, Streaming, TempCache
+from carsim.decisions.replay import InputChange, Tas
 from carsim.decisions.trace.file import check_trace
 from carsim.decisions.trace.precision import PRODUCTS, Grouped
 from carsim.decoder.content import TOKENS_PER_FRAME
@@ -20,11 +23,12 @@ from studies import record, whole
 from studies.content import ROOT, Row
 from studies.frames import READERS
 from studies.league import cells, longer, machines, measured, run, tables
-from studies.rules import TasScore, Threshold
+from studies.rules import ChangeScore, TasScore, Threshold
 from studies.run import quoted
 
 PROMPT = b"abcdefgh"
 TAUS = (0.0, 0.3)
+RULES = [Tas(), Tas(form="paper", head=2), Tas(form="paper", offset=1)]
 POLICIES = [
     Dense(),
     Streaming(sinks=2, window=7),
@@ -54,6 +58,7 @@ def slowly(model, config, policy, codes, weights):
         "tokens": np.zeros(heads, int),
         "runs": np.zeros(heads, int),
         "mass": np.zeros(heads[:2]),
+        "score": np.full(heads[:2], np.nan),
         "replay": np.zeros(heads[:2], bool),
         "held": np.zeros((config.n_frames, LAYERS), int),
     }
@@ -62,6 +67,8 @@ def slowly(model, config, policy, codes, weights):
         at = seen.step, seen.layer
         found["tokens"][at], found["runs"][at] = seen.reads.tokens[:, 0], seen.reads.runs[:, 0]
         found["mass"][at], found["replay"][at] = mass_kept(seen).mean(), seen.replay[0]
+        if seen.tas is not None:
+            found["score"][at] = seen.tas[0]
 
     hidden = []
     for step in range(config.n_steps):
@@ -76,15 +83,16 @@ def quickly(model, config, policy, codes, weights=None, chance=None):
     """The same by whole frames."""
     reader = READERS[policy.attention.kind](policy.attention, config, len(PROMPT), chance)
     decoder = whole.Decoder(model, config, weights)
-    rule = Threshold(TasScore(policy.rule), policy.tau)
+    scored = TasScore if policy.rule.kind == "tas" else ChangeScore
+    rule = Threshold(scored(policy.rule), policy.tau)
     decoded = decoder.decode(rule, PROMPT, codes, attention=reader)
     counted = {name: getattr(reader, name) for name in ("tokens", "runs", "mass", "held")}
-    return counted | {"hidden": decoded.hidden, "replay": decoded.replay}
+    return counted | vars(decoded)
 
 
 def assert_alike(got, expected, policy):
-    for name in ("hidden", "mass"):
-        assert np.allclose(got[name], expected[name], rtol=0, atol=1e-6), name
+    for name in ("hidden", "mass", "score"):
+        assert np.allclose(got[name], expected[name], rtol=0, atol=1e-6, equal_nan=True), name
     assert np.array_equal(got["replay"], expected["replay"])
     assert np.array_equal(got["tokens"], expected["tokens"])
     if policy.attention.records:
@@ -103,6 +111,23 @@ def test_whole_frames_decode_as_step_by_step(attention, n_kv_heads):
     assert expected["replay"].any()
     if attention.kind != "dense":
         assert expected["mass"].min() < 0.99
+    assert_alike(quickly(model, config, policy, codes), expected, policy)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.tuples(*[st.sampled_from([-np.inf, -0.5, 0.0, 0.3, np.inf])] * 2),
+    st.just(Dense()) | st.builds(Streaming, sinks=st.integers(0, 3), window=st.integers(1, 12)),
+    st.sampled_from([*RULES, InputChange(bits=None), InputChange(bits=4, elements=5)]),
+    st.sampled_from([1, 2, 4]),
+    st.integers(0, 99),
+)
+def test_any_rule_decides_as_step_by_step(taus, attention, rule, n_kv_heads, seed):
+    """A score within rounding of a threshold may decide otherwise; none lies there."""
+    model = make_model(n_kv_heads)
+    config = config_of(model, tokens_per_frame=5)
+    policy, codes = DecoderPolicy(taus, rule, attention), codes_of(config, seed)
+    expected = slowly(model, config, policy, codes, stack_weights(config, model.arrays))
     assert_alike(quickly(model, config, policy, codes), expected, policy)
 
 

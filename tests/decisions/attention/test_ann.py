@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from policy_maker import GROUP, KV, WIDTH, Cache, mass_kept
+from policy_maker import GROUP, KV, WIDTH, Cache
 
-from carsim.decisions.attention import Ann, Query
+from carsim.decisions.attention import Ann
 from carsim.decisions.attention.search import EXACT_BITS, few_bits, hyperplanes
-from carsim.decoder.structures import LayerRecord
 
 fields = {"sinks": st.integers(0, 4), "window": st.integers(1, 5)}
 by_signature = st.builds(
@@ -61,66 +60,6 @@ def test_it_reads_what_the_slow_version_reads(cache: Cache) -> None:
     for row in range(3):
         for head in range(KV):
             assert np.flatnonzero(read[row, head]).tolist() == slow(cache, row, head)
-
-
-@given(caches(by_few_bits), st.integers(1, 40))
-def test_quantised_at_full_precision_is_exact_top_k(cache: Cache, number: int) -> None:
-    exact = {"sinks": 0, "window": 1, "key_bits": EXACT_BITS}
-    cache.policy = cache.policy.model_copy(update=exact)
-    cache.feed_all()
-    read, end = cache.read, cache.keys.shape[2]
-    q = cache.queries.reshape(3, KV, GROUP, WIDTH)
-    scores = (q @ cache.keys.swapaxes(-1, -2)).max(axis=2)[..., :-1]
-    for row, padding in enumerate(cache.padding):
-        k = ceil(round(cache.policy.keep * (end - padding - 1), 9))
-        for head in range(KV):
-            best = padding + np.argsort(-scores[row, head, padding:])[:k]
-            assert np.flatnonzero(read[row, head, :-1]).tolist() == sorted(best.tolist())
-
-
-@given(caches(by_signature))
-def test_more_tables_read_more_and_more_bits_less(cache: Cache) -> None:
-    """Those of fewer tables are among them, so that recall does not fall."""
-    read, masses = [], []
-    for tables in (1, 2, 5):
-        cache.policy = cache.policy.model_copy(update={"tables": tables})
-        cache.feed_all()
-        read.append(cache.read)
-        masses.append(mass_of(cache))
-    assert (read[0] <= read[1]).all()
-    assert (read[1] <= read[2]).all()
-    assert (np.diff(masses, axis=0) >= -1e-12).all()
-
-
-def mass_of(cache: Cache) -> Any:
-    """Mass kept, [B, H]."""
-    query = Query(cache.queries, cache.queries, cache.keys, cache.padding)
-    nothing: Any = None
-    chosen = cache.policy.select(cache.state, 1, query)
-    seen = LayerRecord(0, 1, query, chosen, nothing, None, nothing, nothing, nothing)
-    return mass_kept(seen)
-
-
-@given(caches(by_signature), st.integers(0, 59))
-def test_a_key_equal_to_the_query_is_found(cache: Cache, place: int) -> None:
-    slot = cache.prompt + place % cache.video
-    cache.keys[:, :, slot] = cache.queries[:, ::GROUP]
-    cache.feed_all()
-    assert cache.read[:, :, slot].all()
-
-
-@given(caches(by_signature))
-def test_empty_buckets_fall_back_to_sinks_and_window(cache: Cache) -> None:
-    """Keys opposite to all queries share no plane's side, and so no bucket."""
-    cache.policy = cache.policy.model_copy(update={"bits": 3})
-    cache.queries[:] = cache.queries[:, :1]
-    cache.keys[:] = -cache.queries[:, :1, None]
-    cache.feed_all()
-    end = cache.keys.shape[2]
-    place = np.arange(end) - cache.padding[:, None]
-    sinks, window = cache.policy.sinks, cache.policy.window
-    alone = (place >= 0) & ((place < sinks) | (np.arange(end) >= end - window))
-    assert (cache.read == alone[:, None]).all()
 
 
 def test_fields_of_the_other_search_are_refused() -> None:

@@ -66,15 +66,6 @@ def test_what_is_read_of_the_prompt_equals_the_obvious_version(policy: AnnCa) ->
             assert record.read[:, :, PROMPT:].all()
 
 
-@given(policies)
-def test_more_tables_leave_out_no_more_in_the_first_layer(policy: AnnCa) -> None:
-    few, more = (
-        decoded(policy.model_copy(update={"tables": tables})).tokens[3:6, 0]
-        for tables in (policy.tables, policy.tables + 1)
-    )
-    assert (more >= few).all()
-
-
 def test_where_all_keys_are_met_it_is_dense() -> None:
     """One bucket, or a prompt of sinks: nothing is left out; else something is."""
     dense = decoded(Dense())

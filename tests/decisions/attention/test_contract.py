@@ -1,5 +1,6 @@
 """Every kind of attention, the package's own and two from outside, keeps the contract."""
 
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from carsim.decisions.attention import (
     Selection,
     Streaming,
 )
+from carsim.decisions.attention.search import EXACT_BITS
 from carsim.decisions.trace import TraceMeta
 from carsim.decisions.trace.meta import parse_meta
 from carsim.decoder.structures import DecoderPolicy
@@ -92,7 +94,16 @@ def test_side_work_and_blind_queries() -> None:
     assert chosen.reads(np.array([1]), 7, 2).runs.tolist() == [[2], [2]]
 
 
+def blocks(prompt: int, token: int, logits: Any) -> list[int]:
+    """66 % of blocks of two tokens, where the logit of a mean is the mean of logits."""
+    blocks = [[prompt + 2 * i, prompt + 2 * i + 1] for i in range((token - prompt) // 2)]
+    blocks.sort(key=lambda block: logits[block].mean())
+    unread = {i for block in blocks[: len(blocks) - ceil(0.66 * len(blocks))] for i in block}
+    return [i for i in range(token + 1) if i not in unread]
+
+
 CHOICES = {
+    "draft": blocks,
     "second_block": lambda prompt, token, logits: [
         i for i in range(token + 1) if token < prompt or i // 2 % 2 == 0 or i == token
     ],
@@ -102,10 +113,19 @@ CHOICES = {
 }
 
 
-@pytest.mark.parametrize("policy", [EverySecondBlock(block=2, last=1), BestKeys(k=3)])
-def test_kinds_from_outside_equal_the_naive_decoder(policy: AttentionPolicy) -> None:
+@pytest.mark.parametrize(
+    ("policy", "n_kv_heads"),
+    [
+        (EverySecondBlock(block=2, last=1), 2),
+        (BestKeys(k=3), 2),
+        (Draft(block_tokens=2, keep=0.66, pooled_bits=EXACT_BITS), 4),
+    ],
+)
+def test_kinds_that_choose_equal_the_naive_decoder(
+    policy: AttentionPolicy, n_kv_heads: int
+) -> None:
     """Closed loop, together with replay; the naive decoder lists visible tokens one by one."""
-    config = make_config()
+    config = make_config(n_kv_heads)
     taken = DecoderPolicy((0.0, 0.0), attention=policy)
     prompt, embeddings = make_inputs(config)
     prompts = [x[valid] for x, valid in zip(prompt, MASK, strict=True)]

@@ -1,11 +1,9 @@
 """DraftAttention against a slow version that lists tokens, and its properties."""
 
 from math import ceil, sqrt
-from typing import Any
 
 import numpy as np
 import pytest
-from decoder_oracle import oracle_decode
 from hypothesis import given
 from hypothesis import strategies as st
 from policy_maker import GROUP, KV, WIDTH, Cache
@@ -20,9 +18,6 @@ from carsim.decisions.attention.search import (
     signatures,
     vector_bytes,
 )
-from carsim.decoder.structures import DecoderPolicy
-from carsim.testing.decoder import MASK, make_config, make_inputs, make_weights
-from carsim.testing.decoder import decode_rows as run
 
 
 def slow(cache: Cache, row: int, head: int) -> list[int]:
@@ -83,30 +78,6 @@ def test_a_pooled_key_is_the_mean_of_its_block(size: int, video: int, seed: int,
     assert not kept[0].any(), "another layer"
 
 
-@given(st.integers(1, 60), st.integers(0, 10**6), st.floats(0.01, 1))
-def test_blocks_of_one_token_are_exact_top_k(video: int, seed: int, keep: float) -> None:
-    policy = Draft(block_tokens=1, keep=round(keep, 3), pooled_bits=EXACT_BITS)
-    cache = Cache(policy, video, seed)
-    keys = cache.keys[:, :, 4:-1]
-    q = cache.queries.reshape(3, KV, GROUP, WIDTH)
-    scores = (q @ keys.swapaxes(-1, -2)).max(axis=2)
-    k = ceil(round(policy.keep * (video - 1), 9))
-    wanted = np.sort(np.argsort(-scores, axis=-1)[..., :k], axis=-1)
-    np.testing.assert_array_equal(np.array(cache.kept).reshape(3, KV, k), wanted)
-
-
-@given(caches, st.floats(0.01, 1), st.floats(0.01, 1))
-def test_what_is_kept_grows_with_keep_and_so_does_its_mass(
-    cache: Cache, one: float, other: float
-) -> None:
-    less, more = sorted((round(one, 3), round(other, 3)))
-    read = []
-    for keep in (less, more):
-        cache.policy = cache.policy.model_copy(update={"keep": keep})
-        read.append(cache.read)
-    assert (read[0] <= read[1]).all()
-
-
 @given(st.integers(1, 4), st.integers(0, 5), st.integers(0, 9), st.integers(0, 99))
 def test_signatures(tables: int, bits: int, seed: int, drawn: int) -> None:
     """The seed decides them, more tables keep those of fewer, equal vectors share them all."""
@@ -149,30 +120,6 @@ def test_few_bits_move_an_element_by_half_a_step_at_most(bits: int, seed: int) -
     assert few_bits(vectors * 0, bits).tolist() == (vectors * 0).tolist()
     assert few_bits(vectors, EXACT_BITS) is vectors
     assert (vector_bytes(128, 8), vector_bytes(128, EXACT_BITS)) == (130, 512)
-
-
-# ------------------------------------------------------------------------- in the decoder
-
-
-def naively(prompt: int, token: int, logits: Any) -> list[int]:
-    """66 % of blocks of two tokens, where the logit of a mean is the mean of logits."""
-    blocks = [[prompt + 2 * i, prompt + 2 * i + 1] for i in range((token - prompt) // 2)]
-    blocks.sort(key=lambda block: logits[block].mean())
-    unread = {i for block in blocks[: len(blocks) - ceil(0.66 * len(blocks))] for i in block}
-    return [i for i in range(token + 1) if i not in unread]
-
-
-def test_closed_loop_with_replay_it_equals_the_naive_decoder() -> None:
-    policy = Draft(block_tokens=2, keep=0.66, pooled_bits=EXACT_BITS)
-    config, taken = make_config(n_kv_heads=4), DecoderPolicy((0.0, 0.0), attention=policy)
-    prompt, embeddings = make_inputs(config)
-    prompts = [x[valid] for x, valid in zip(prompt, MASK, strict=True)]
-    units = [[row] for row in range(4)]
-    weights = make_weights(config)
-    naive = oracle_decode(config, taken, weights, prompts, embeddings, units, naively)
-    kept = run(config, taken)[2]
-    np.testing.assert_array_equal(kept.replay, naive.replay)
-    np.testing.assert_allclose(kept.residual, naive.residual, atol=1e-10)
 
 
 def test_side_work_by_hand() -> None:

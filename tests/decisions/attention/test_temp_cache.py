@@ -1,7 +1,6 @@
 """TempCache: groups as an obvious version lists them, in the decoder, in a trace, on a machine."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,13 +8,12 @@ import pytest
 from decoder_oracle import decode_steps, oracle_decode
 from hypothesis import given
 from hypothesis import strategies as st
-from policy_maker import make_trace
 from tiny import tiny_design, tiny_trace
 
 from carsim.base.errors import InputError, MisfitError
 from carsim.cost.capacity import contents as contents_of
 from carsim.decisions.attention import CacheShape, Dense, TempCache
-from carsim.decisions.trace import Trace, load_trace, save_trace
+from carsim.decisions.trace import Trace
 from carsim.decisions.trace.file import check_trace
 from carsim.decoder.decode import prefill
 from carsim.decoder.structures import Config, DecoderPolicy, rotary_table
@@ -100,20 +98,6 @@ def test_the_decoder_equals_the_naive_one(search: Any, theta: float) -> None:
 
 
 @every_search
-def test_a_row_decides_alone_also_once_keys_have_merged(search: Any) -> None:
-    policy = TempCache(theta=0.8, search=search)
-    together = decoded(policy)
-    assert (together.tokens.max(axis=(1, 2)) < np.arange(24)[:, None] + 2).any()
-    for row in range(4):
-        alone = decoded(policy, [row])
-        np.testing.assert_array_equal(alone.tokens[..., 0], together.tokens[..., row])
-        np.testing.assert_array_equal(alone.held[..., 0], together.held[..., row])
-        np.testing.assert_allclose(
-            alone.residual[:, :, 0], together.residual[:, :, row], atol=1e-12
-        )
-
-
-@every_search
 @pytest.mark.parametrize("theta", [1.0000001, 2.0])
 def test_a_theta_beyond_one_is_dense_to_the_bit(search: Any, theta: float) -> None:
     config = make_video(4)
@@ -121,18 +105,6 @@ def test_a_theta_beyond_one_is_dense_to_the_bit(search: Any, theta: float) -> No
     dense = decoded(Dense(), config=config)
     assert same.residual.tobytes() == dense.residual.tobytes()
     np.testing.assert_array_equal(same.tokens, dense.tokens)
-
-
-@every_search
-def test_replay_is_scored_as_under_dense_attention(search: Any) -> None:
-    """What the first layer is given does not depend on attention, so nor must its scores."""
-    policy = TempCache(theta=0.0, search=search)
-    kept, dense = decoded(policy), decoded(Dense())
-    assert kept.tas[:, 0].tobytes() == dense.tas[:, 0].tobytes()
-    assert kept.aligned[4:].all()
-    assert kept.newest.all()
-    assert (kept.runs == 1).all()
-    assert kept.tokens[-1].max() < dense.tokens[-1].min() + 4
 
 
 @every_search
@@ -225,13 +197,6 @@ def test_what_it_cannot_decode() -> None:
 
 
 # ------------------------------------------------------------------------------------- the trace
-
-
-@every_search
-def test_a_decoding_is_a_trace_that_can_be(search: Any, tmp_path: Path) -> None:
-    trace = make_trace(TempCache(theta=0.5, search=search), make_video())
-    save_trace(tmp_path / "a.npz", trace)
-    assert load_trace(tmp_path / "a.npz").meta == trace.meta
 
 
 # ----------------------------------------------------------------------------------- the machine

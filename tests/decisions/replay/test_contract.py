@@ -14,7 +14,6 @@ from toy_rules import TOYS, Cosine, registered
 from trace_maker import make_meta
 
 from carsim.decisions.replay import (
-    FASTCAR,
     RULES,
     InputChange,
     Periodic,
@@ -23,7 +22,6 @@ from carsim.decisions.replay import (
     Tas,
 )
 from carsim.decisions.trace import Trace, load_trace, save_trace
-from carsim.decisions.trace.meta import parse_meta
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.structures import DecoderPolicy, LayerRecord
 from carsim.machine.phases import FIDELITIES
@@ -154,14 +152,6 @@ def test_scores_equal_those_of_loops_over_single_numbers(rule: ReplayRule) -> No
     assert len(found) == 6 * 2 * 4
 
 
-@every_rule
-def test_fields_come_back_from_files(rule: ReplayRule) -> None:
-    meta = make_meta(rule=rule, decoded=make_config().geometry)
-    assert (rule.text in meta.tau_text) == (not rule.is_fastcar)
-    with registered():
-        assert parse_meta(meta.model_dump_json(), "x") == meta
-
-
 def test_a_trace_opens_without_the_rule_that_made_it(tmp_path: Any) -> None:
     """Its name and "not verified" stand in every label; ranges are checked, and it is kept."""
     trace = tiny_trace(rule=Cosine(head=1))
@@ -208,22 +198,6 @@ def test_a_decoding_becomes_a_trace_and_a_price(rule: ReplayRule, tmp_path: Any)
         assert report.rows[0].batches.rule is None
 
 
-def test_a_run_names_the_rule_of_its_decisions() -> None:
-    names = {}
-    for rule in (FASTCAR, Tas(head=2), Tas(offset=1), InputChange()):
-        report = simulate(tiny_design(), [tiny_trace(rule=rule)])
-        names[report.chosen.variant.name] = report.chosen.batches.label
-    assert names == {
-        "FastCar + DRS": "captured in unsaved trace at tau 0",
-        "replay by TAS of head 2 + DRS": "captured in unsaved trace at tau 0 on "
-        "TAS (released form, head 2)",
-        "replay by TAS, one place later + DRS": "captured in unsaved trace at tau 0 on "
-        "TAS (released form, key one place later)",
-        "replay by input change + DRS": "captured in unsaved trace at tau 0 on "
-        "input change (8 bit, all elements)",
-    }
-
-
 def chains_of(replay: NDArray[np.bool_], tokens_per_frame: int) -> int:
     """The most frames in a row that a place replays, counted one by one."""
     longest = 0
@@ -260,8 +234,6 @@ def test_a_cap_is_named_where_decisions_are() -> None:
     rule = Tas(form="paper", max_age=2)
     assert not rule.is_fastcar
     assert rule.text == "TAS (paper form), at most 2 in a row"
-    report = simulate(tiny_design(), [tiny_trace(rule=rule)])
-    assert report.chosen.variant.name == "replay by TAS, at most 2 in a row + DRS"
     assert "max_age" not in Tas().model_dump()  # files of before stay as they are
     for wrong in (0, -1, 1.5):
         with pytest.raises(ValueError, match="max_age"):

@@ -71,11 +71,6 @@ def test_means_over_clips_and_paired_differences() -> None:
     assert quality.loss == Interval(0.125, 0.0, 0.25)
 
 
-def test_quality_survives_the_file() -> None:
-    meta = make_meta(quality=make_quality())
-    assert parse_meta(meta.model_dump_json(), "x") == meta
-
-
 def test_figures_of_pictures_in_earlier_files_are_left_out() -> None:
     earlier = make_quality(peak=255, by_sampling=[{"sampling": "greedy", "psnr_db": 1}])
     fields = json.loads(make_meta(quality=make_quality()).model_dump_json())
