@@ -20,6 +20,10 @@ from carsim.workload.ops import CATEGORY_LABELS, Category
 
 N_CATEGORIES = len(CATEGORY_LABELS)
 
+MOST_PLAYED = 2048
+"""Phases that the SimPy machine plays of those that differ in their length alone: all that a video
+of 8 frames of 256 tokens has."""
+
 
 @dataclass(frozen=True, eq=False)
 class ReplayWork:
@@ -182,6 +186,7 @@ class Timing(NamedTuple):
         ended: When it was computed, likewise.
         sides_end: When the last transfer beside the streams was over, [n].
         replay_end: When the last replay was over, 0 without one, [n].
+        interpolated: Some phases were not taken: their moments lie between those of others.
     """
 
     begun: Ints
@@ -191,6 +196,7 @@ class Timing(NamedTuple):
     ended: Ints
     sides_end: Ints
     replay_end: Ints
+    interpolated: bool = False
 
     @classmethod
     def of(cls, times: Ints, sides_end: Ints, replay_end: Ints) -> "Timing":

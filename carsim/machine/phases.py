@@ -66,6 +66,7 @@ class Phases:
         fidelity: The rung.
         simulated: Phases that were taken through the rung so far.
         kept: Phases that are kept for later runs.
+        interpolated: The rung took the times of some phases from those of others.
         proven: What :mod:`carsim.machine.ranges` has found to be within 64 bits.
 
     Raises:
@@ -79,6 +80,7 @@ class Phases:
         self.hw = hw
         self.fidelity = fidelity
         self.books = books
+        self.interpolated = False
         self.simulated = 0
         self._memo: OrderedDict[Hashable, Outcome] = OrderedDict()  # used last stands last
         self.kept = 0  # phases in it
@@ -210,6 +212,7 @@ class Phases:
         if self.books:
             found = replace(found, booked=booked(self.hw, phase, timing, found.cycles))
         self.simulated += phase.n
+        self.interpolated |= timing.interpolated
         self._memo[key] = found
         self.kept += phase.n
         while self.kept > MOST_KEPT and len(self._memo) > 1:

@@ -1,7 +1,7 @@
 """An output folder that appears whole or not at all.
 
 Everything is written into a hidden folder beside the final one, on the same file system, which is
-renamed when it is complete. A folder that is replaced is moved there first and deleted last: a run
+renamed when it is complete. A folder that is replaced is moved aside first and deleted last: a run
 that is killed leaves the old folder, the new one, or none, but never a part of one.
 """
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from carsim.base.errors import InputError
-from carsim.base.files import unfinished, unwritable
+from carsim.base.files import hidden, leftovers, remove, unfinished, unwritable
 
 
 def check_folder(path: Path, *, overwrite: bool, ours: Collection[str]) -> None:
@@ -57,21 +57,34 @@ def whole_folder(path: Path, *, overwrite: bool, ours: Collection[str]) -> Itera
         ours: As in :func:`check_folder`.
 
     Yields:
-        An empty folder, on the file system of ``path``.
+        An empty folder beside ``path``.
 
     Raises:
         InputError: As in :func:`check_folder`, or writing failed (no space, no permission).
     """
     check_folder(path, overwrite=overwrite, ours=ours)
     final = path.resolve()
+    replaced = hidden(final, "replaced")
     try:
-        with unfinished(final) as work:
-            new, old = work / "new", work / "old"
-            new.mkdir(parents=True)
-            yield new
+        for aside in leftovers(final, "replaced"):
+            if final.is_dir():
+                remove(aside)
+            else:
+                aside.rename(final)  # whoever moved it aside was killed before it was replaced
+        with unfinished(final) as beside:
+            beside.mkdir()
+            yield beside
             check_folder(path, overwrite=overwrite, ours=ours)  # it may have appeared meanwhile
             if final.is_dir():
-                final.rename(old)
-            new.rename(final)
+                final.rename(replaced)
+            try:
+                beside.rename(final)
+            except OSError:
+                if replaced.is_dir():
+                    replaced.rename(final)
+                raise
     except OSError as error:
         raise unwritable(path, error) from error
+    finally:
+        if final.is_dir():
+            remove(replaced)

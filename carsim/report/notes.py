@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
-from carsim.base.text import count
+from carsim.base.text import count, number
 from carsim.hardware.mapping import MAPPINGS
 from carsim.hardware.schedule import SCHEDULES
 from carsim.machine.limits import fetch_ahead_share
+from carsim.machine.phase import MOST_PLAYED
 from carsim.machine.row import RowResult
 from carsim.runs.report import Report
 from carsim.workload.ops import CATEGORY_LABELS, Category
@@ -71,6 +72,11 @@ def _trust(report: Report) -> Iterator[str]:
         f"{count(steps, 'layer-step')}: repetition is counted, not sampled. Only the interval of "
         "time and the effect of 10 % more come from a sample of steps."
     )
+    if report.interpolated:
+        yield (
+            f"Of phases that differ in their length alone, {number(MOST_PLAYED)} were played, from "
+            "the shortest to the longest; waiting times of the others were interpolated."
+        )
     yield (
         f"{FIDELITY[plan.phases.fidelity]} The interval of time spans the bandwidths measured on "
         "such boards. The interval of energy adds all energy constants at one end."

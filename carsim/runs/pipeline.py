@@ -63,30 +63,35 @@ def run(
     sources.check_sets(video)
     fit = fit_of(design, sources, video, replays=sources.replays_any)
     if not fit.fits and not allow_misfit:
-        cure = "change the design, or set `allow_misfit` to simulate it all the same"
-        raise MisfitError(design.name, f"does not fit: {'; '.join(fit.misfits)}", cure)
+        raise MisfitError(
+            design.name,
+            "does not fit: " + "; ".join(fit.misfits),
+            "change the design, or set `allow_misfit` to simulate it all the same",
+        )
     phases = Phases(Hardware(design), fidelity)
     rows = _simulated(design, sources, video, fit, phases)
     own = own_variant(design, replays=sources.replays_any)
     index = next(i for i, row in enumerate(rows) if row.variant.is_same(own))
     rows.append(bound_of(rows[index], fit))
-    simulated = phases.simulated
+    taken, interpolated = phases.simulated, phases.interpolated
     # Ratios of latencies are the solver's, at whatever fidelity the latencies are.
     solved = phases if fidelity == SOLVED else Phases(phases.hw)
     rows = _with_interval(rows, index, solved)
-    plan = replace(rows[index].simulation.plan, phases=solved)
+    chosen = rows[index]
+    plan = replace(chosen.simulation.plan, phases=solved)
     head_cycles = int(phases.head().cycles[0]) * plan.n_steps
     return Report(
         design=design,
         rows=tuple(rows),
-        chosen=rows[index],
+        chosen=chosen,
         fit=fit,
-        elasticities=elasticities(plan, rows[index].batches) if what_if else (),
+        elasticities=elasticities(plan, chosen.batches) if what_if else (),
         head_seconds=head_cycles / (design.board.fabric_clock_mhz * 1e6),
         traces=tuple((trace.title, trace.sha256) for trace in sources.traces),
         mapped_from=tuple({t.n_layers for t in sources.traces} - {design.model.body.n_layers}),
-        seed=resample_seed or 0,
-        phases_simulated=simulated,
+        seed=0 if resample_seed is None else resample_seed,
+        phases_simulated=taken,
+        interpolated=interpolated,
     )
 
 

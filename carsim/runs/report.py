@@ -32,6 +32,7 @@ class Report:
         traces: (name, sha256) of the traces.
         seed: Seed of resampling.
         phases_simulated: Phases that the rows are made of; rows share what they have in common.
+        interpolated: The times of some phases were taken from those of shorter and longer ones.
         mapped_from: Layers of traces whose decisions were mapped to the model's by relative depth.
         command: The command that repeats it; empty for a run from Python.
     """
@@ -45,6 +46,7 @@ class Report:
     traces: tuple[tuple[str, str], ...]
     seed: int
     phases_simulated: int
+    interpolated: bool
     mapped_from: tuple[int, ...] = ()
     command: str = ""
 

@@ -8,18 +8,21 @@ from platform import node
 
 import pandas as pd
 import pytest
-from tiny import MISFIT, tiny_design, tiny_report
+from tiny import MISFIT, tiny_design, tiny_report, tiny_trace
 
 from carsim.base.errors import InputError
 from carsim.base.files import write_whole
 from carsim.design import load_design
+from carsim.machine import parts
 from carsim.metrics import METRICS
 from carsim.metrics.table import RESOURCES
 from carsim.report import check_folder, save_report, summary
 from carsim.report.files import NOTICE, OUTPUT_FILES, REPORT
 from carsim.report.folder import whole_folder
+from carsim.report.notes import notes_of
 from carsim.report.stored import stored
 from carsim.report.summary_file import read_run
+from carsim.runs.pipeline import run
 
 OURS = ("a.txt", "b.txt")
 
@@ -35,6 +38,18 @@ def test_overwriting_replaces_the_whole_folder(tmp_path):
         (into / "a.txt").write_text("new")
     assert leftovers(tmp_path) == ["out"]
     assert leftovers(tmp_path / "out") == ["a.txt"]
+
+
+def test_a_failing_rename_restores_the_folder_that_was_there(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a.txt").write_text("old")
+    with (
+        pytest.raises(InputError, match="cannot be written"),
+        whole_folder(tmp_path / "out", overwrite=True, ours=OURS) as into,
+    ):
+        into.rmdir()  # the last step has nothing to rename
+    assert leftovers(tmp_path) == ["out"]
+    assert (tmp_path / "out" / "a.txt").read_text() == "old"
 
 
 def test_what_is_refused_before_any_work(tmp_path):
@@ -157,6 +172,21 @@ def test_what_a_killed_process_left_goes_with_the_next(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == [other.name, "a.txt", "out"]
 
 
+def test_a_folder_whose_replacement_was_killed_midway_comes_back(tmp_path):
+    aside = left_by_the_dead(tmp_path / "out", "replaced")
+    aside.mkdir()
+    (aside / "a.txt").write_text("old")
+
+    def fail():
+        with whole_folder(tmp_path / "out", overwrite=False, ours=OURS):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
+    assert (tmp_path / "out" / "a.txt").read_text() == "old"
+
+
 @pytest.mark.parametrize(
     ("number", "cure"),
     [
@@ -172,3 +202,10 @@ def test_the_cure_is_that_of_the_reason(tmp_path, number, cure):
     with pytest.raises(InputError) as caught:
         write_whole(tmp_path / "a.txt", fail)
     assert caught.value.cure == cure
+
+
+def test_that_phases_were_interpolated_is_said(monkeypatch):
+    design, traces = tiny_design(), [tiny_trace()]
+    monkeypatch.setattr(parts.phase, "MOST_PLAYED", 10)
+    report = run(design, traces, fidelity="tile")
+    assert "2,048 were played" in " ".join(notes_of(report))

@@ -4,19 +4,64 @@ from collections.abc import Sequence
 
 import numpy as np
 import simpy
+from numpy.typing import NDArray
 
 from carsim.machine.lanes import Ints
 from carsim.machine.parts.core import Core, InstructionQueue, Record, Task
 from carsim.machine.parts.port import MemoryPort, Process
-from carsim.machine.phase import Phase, Timing
+from carsim.machine.phase import MOST_PLAYED, Phase, Timing, moved_bytes
 
 REPLAYER = 0
 """Number of the replaying sequences among those who ask memories; cores come after them."""
 
 
 def simulate(phase: Phase) -> Timing:
-    """Moments of each step of each lane of n phases, each phase simulated by itself."""
-    runs = [_Run(phase, index) for index in range(phase.n)]
+    """Moments of each step of each lane of n phases, each phase simulated by itself.
+
+    Simplification: of more than :data:`~carsim.machine.phase.MOST_PLAYED` phases without dispatch
+    and replays, so many are played, from those that move fewest bytes to those that move most. In
+    those between, a moment is as much later than the work before it as in their neighbours: these
+    waits are interpolated in bytes, linearly, to whole cycles, and no phase is shorter than its
+    bound. In five shipped designs at 16 frames, and 250 phases of two of them at 64, attention is
+    within 0.001 % of playing all, and a phase within 0.2 %: the array's work on a last tile that is
+    not full.
+    """
+    if phase.n <= MOST_PLAYED or phase.dispatch is not None or phase.replay is not None:
+        return _play(phase, range(phase.n))
+    moved = moved_bytes(phase.steps, phase.n, len(phase.latencies)).sum(axis=1)
+    _, different = np.unique(moved, return_index=True)
+    evenly = np.linspace(0, len(different) - 1, min(MOST_PLAYED, len(different))).round()
+    played = different[evenly.astype(np.intp)]
+    return _spread(phase, moved, played, _play(phase, played.tolist()))
+
+
+def _spread(phase: Phase, lengths: Ints, played: NDArray[np.intp], timing: Timing) -> Timing:
+    """The timing of all n phases from that of those played."""
+
+    def spread(figure: Ints, work: Ints) -> Ints:
+        """A figure of all phases, [n, K], from that of those played, given the work before it."""
+        work = np.broadcast_to(work, (phase.n, figure.shape[1]))
+        waits = [np.interp(lengths, lengths[played], lane) for lane in (figure - work[played]).T]
+        found: Ints = work + np.rint(waits).astype(np.int64).T
+        return found
+
+    times = np.empty((5, len(phase.steps), phase.n, phase.lanes), np.int64)
+    begun = np.zeros((1, 1), np.int64)
+    for number, step in enumerate(phase.steps):
+        array_begun = begun + step.pre_cycles
+        ended = array_begun + step.cycles
+        work = (begun, begun, array_begun, ended, ended)
+        for found, figure, before in zip(times, timing[:5], work, strict=True):
+            found[number] = spread(figure[number], before)
+        begun = ended
+    end = spread(timing.sides_end[:, None], begun.max(axis=1, keepdims=True))[:, 0]
+    end = np.maximum(end, phase.bound_cycles)
+    return Timing.of(times, end, np.zeros(phase.n, np.int64))._replace(interpolated=True)
+
+
+def _play(phase: Phase, played: Sequence[int]) -> Timing:
+    """The timing of some of n phases."""
+    runs = [_Run(phase, index) for index in played]
     steps = range(len(phase.steps))
     found = np.array([[run.figures(step) for run in runs] for step in steps], np.int64)
     return Timing.of(

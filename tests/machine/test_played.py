@@ -1,0 +1,118 @@
+"""The SimPy machine plays some of many phases, and interpolates between them."""
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ideal import ideal_hardware
+from strategies import hardware
+
+from carsim.decisions.attention import PLAIN
+from carsim.decisions.replay import FASTCAR
+from carsim.hardware.schedule import BASELINE
+from carsim.machine import parts
+from carsim.machine.builders import BUILDERS
+from carsim.machine.cases import AttendCases, MlpCases
+from carsim.machine.hardware import Hardware
+from carsim.machine.parts.port import MemoryPort
+from carsim.machine.phase import Phase, ReplayWork, Timing, outcome
+
+
+def attention(hw: Hardware, attended: Any) -> Phase:
+    tokens = np.asarray(attended, np.int64)
+    cases = AttendCases(tokens, np.ones_like(tokens), tokens)
+    return BUILDERS["attention"](hw, FASTCAR, cases, PLAIN, False)
+
+
+def played(phase: Phase, most: int) -> Timing:
+    """The timing, if at most so many phases of a kind are played."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parts.phase, "MOST_PLAYED", most)
+        return parts.simulate(phase)
+
+
+def requests(frames: int, most: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Tiles that are read in all attention phases of a video of 16 tokens a frame."""
+    read: list[int] = []
+    plain = MemoryPort.read
+
+    def counted(port: MemoryPort, nbytes: int, *rest: Any) -> None:
+        read.append(nbytes)
+        plain(port, nbytes, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MemoryPort, "read", counted)
+        played(attention(ideal_hardware(), np.arange(1, 16 * frames + 1)), most)
+    return len(read)
+
+
+def test_tiles_that_are_played_grow_with_frames_and_not_with_their_square(monkeypatch):
+    # 4 rows x 2 x 32 = 256 bytes a token on two cores, tiles of 2 x 1 KiB: an eighth of a tile a
+    # token, and half a tile more as the last one is not full. 32 contexts have 8 frames' mean of
+    # 64.5 tokens, ...
+    by_frames = {frames: requests(frames, 32, monkeypatch) for frames in (8, 16, 32)}
+    for frames, tiles in by_frames.items():
+        mean = (16 * frames + 1) / 2
+        assert tiles == pytest.approx(32 * (mean / 8 + 1 / 2), rel=0.03)
+    assert by_frames[32] / by_frames[8] == pytest.approx(4, rel=0.1)
+    # ... while all of them are four times as many in four times as many frames.
+    every = [requests(frames, 10**6, monkeypatch) for frames in (8, 32)]
+    assert every[1] / every[0] == pytest.approx(16, rel=0.1)
+
+
+def test_phases_in_between_take_what_they_would_if_played():
+    # Played are contexts 16 tokens apart, whose last tiles of 8 tokens are equally full. In between
+    # they are not: what is left of the array's work once the last byte is there differs by less
+    # than the 16 cycles of a tile, at most 0.2 % in all. Where the array sets the pace, nothing is
+    # waited for, and all is equal.
+    slow = {"rows": 1, "cols": 3, "pipeline_cycles": 0}
+    for hw, cycles, share in (
+        (ideal_hardware(), 16, 0.002),
+        (ideal_hardware(latency=0), 16, 0.002),
+        (ideal_hardware(rate=64), 16, 0.002),
+        (ideal_hardware(rate=64, array=slow), 0, 0),
+        (ideal_hardware(batch=3, rate=64, array=slow, weight_sharing="private"), 0, 0),
+    ):
+        phase = attention(hw, np.arange(100, 501))
+        every = outcome(phase, played(phase, 401))
+        found = outcome(phase, played(phase, 26))
+        assert (abs(found.cycles - every.cycles) <= cycles).all()
+        assert (found.cycles >= found.bound_cycles).all()
+        assert found.cycles.sum() == pytest.approx(every.cycles.sum(), rel=share)
+        assert found.times.sum() == found.cycles.sum()
+        for name in ("busy_cycles", "macs", "vector_ops", "sram_bytes", "dram_bytes"):
+            assert (getattr(found, name) == getattr(every, name)).all()
+
+
+@given(hw=hardware(), most=st.integers(2, 9), seed=st.integers(0, 99))
+def test_phases_in_between_keep_their_books(hw: Hardware, most: int, seed: int) -> None:
+    attended = np.random.default_rng(seed).permutation(np.arange(1, 300, 20))
+    phase = attention(hw, attended)
+    timing = played(phase, most)
+    found, every = outcome(phase, timing), outcome(phase, played(phase, phase.n))
+    assert timing.interpolated
+    assert (found.times.sum(axis=1) == found.cycles).all()
+    assert (found.times >= 0).all()
+    assert (found.cycles >= found.bound_cycles).all()
+    same = found.cycles == every.cycles
+    assert same[attended.argmin()]
+    assert same[attended.argmax()]
+    assert same.sum() >= most
+
+
+def test_phases_with_replays_or_dispatch_are_all_played():
+    hw = ideal_hardware()
+    phase = attention(hw, np.arange(10, 30))
+    assert played(phase, 5).interpolated
+    assert not played(phase, 20).interpolated
+    twenty = np.full(20, 64)
+    replay = ReplayWork(0, Fraction(8), twenty, twenty, twenty, twenty, twenty)
+    computing = np.arange(16)[:, None] >> np.arange(4) & 1 == 1
+    cases = MlpCases(computing, np.zeros(16, np.int64))
+    mlp = BUILDERS["mlp"](hw, BASELINE, cases, FASTCAR)
+    for other in (replace(phase, replay=replay), replace(mlp, replay=None)):
+        assert not played(other, 5).interpolated
