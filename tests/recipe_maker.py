@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from shutil import copy
 from typing import Any
 
 from random_model import random_model
@@ -13,7 +14,7 @@ from carsim.decoder.model import save_model
 from carsim.decoder.recipe import Recipe, parse_recipe
 
 TRACES = Path(__file__).parents[1] / "traces"
-CODEBOOK = TRACES / "codebook_512.npz"
+CODEBOOK, SCENES = TRACES / "codebook_512.npz", TRACES / "scenes.npz"
 GEOMETRY = {
     "name": "tiny",
     "n_layers": 2,
@@ -33,8 +34,8 @@ def make_recipe(folder: Path, **changes: Any) -> Path:
         "output": "tiny.npz",
         "decoded": GEOMETRY,
         "weights": "tiny.safetensors",
-        "codebook": str(CODEBOOK),
-        "scenes": str(TRACES / "scenes.npz"),
+        "codebook": CODEBOOK.name,
+        "scenes": SCENES.name,
         "clips": [STILL, FAST],
         "n_frames": 2,
         "prompt_tokens": 50,
@@ -43,6 +44,12 @@ def make_recipe(folder: Path, **changes: Any) -> Path:
         "seed": 1,
     }
     folder.mkdir(exist_ok=True)
+    for path in (
+        CODEBOOK,
+        SCENES,
+    ):  # those of a checkout lie outside of what an installed carsim reads
+        if not (folder / path.name).exists():
+            copy(path, folder)
     if not (folder / "tiny.safetensors").exists():
         model = random_model(Geometry.model_validate(GEOMETRY), load_codebook(CODEBOOK), seed=1)
         save_model(folder / "tiny.safetensors", model)

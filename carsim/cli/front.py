@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,12 +31,10 @@ def show_front(
     from carsim.explore.pareto import pareto, parse_objectives
     from carsim.report.stored_study import read_study
 
-    study = read_study(Path(folder))
-    wanted = parse_objectives(objectives) if objectives else study.objectives
-    conditions = (*study.constraints, *constraints)
-    study = replace(study, objectives=wanted, constraints=conditions)
+    wanted = parse_objectives(objectives) if objectives else None
+    study = read_study(Path(folder)).seen(wanted, constraints)
     if study.front.empty:
-        pareto(study.frame, wanted, conditions)  # says why
+        pareto(study.frame, study.objectives, study.constraints)  # says why
     files = [] if out is None else ["pareto.csv"]
     if out is not None:
         _write(Path(out), study.front)
@@ -45,7 +42,7 @@ def show_front(
     same_code = study.facts["code"] == code_sha256()
     if as_json:
         document = {"study": study.name, "carsim_version": made, "same_code": same_code}
-        found = {"constraints": conditions, "points": len(study.frame), "files": files}
+        found = {"constraints": study.constraints, "points": len(study.frame), "files": files}
         show_json(document | as_document(study) | found)
         return
     print_front(study)

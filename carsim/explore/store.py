@@ -98,7 +98,7 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def claim(self, study: Study, kind: str) -> None:
+    def claim(self, study: Study, kind: str, points: int = 0) -> None:
         """Make it the store of a study, or make sure that it is.
 
         Damaged lines are dropped. Results that failed are forgotten, so that their points are tried
@@ -107,6 +107,7 @@ class Store:
         Args:
             study: The study, of which a copy is written beside the store.
             kind: ``sweep`` or ``search``.
+            points: Points of the study, for readers of a part of them.
 
         Raises:
             InputError: It belongs to another study, or to other code of carsim.
@@ -118,6 +119,7 @@ class Store:
             "kind": kind,
             "fingerprint": study.fingerprint,
             "name": study.name,
+            "points": points,
             "study": study.text,
             "axes": [axis.name for axis in study.axes],
             "objectives": study.objectives,

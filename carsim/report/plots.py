@@ -72,9 +72,7 @@ def write_plot(
     found = [(label, results(folder)) for label, folder in labelled]
     for place, (label, each) in enumerate(found):
         if not isinstance(each, StoredRun):
-            conditions = (*each.constraints, *constraints)
-            wanted = dict(objectives or each.objectives)
-            found[place] = label, replace(each, objectives=wanted, constraints=conditions)
+            found[place] = label, each.seen(objectives, constraints)
     plot = on_paper(_plot(found, labelled[0][1], what), width_in)
     table = csv_text(numbers(plot))
     numbers_file = out.with_suffix(".csv")

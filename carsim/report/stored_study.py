@@ -1,8 +1,8 @@
 """Read back the store of a sweep or a search: its study, its results, their front."""
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +48,23 @@ class StoredStudy:
             tuple(facts["constraints"]),
             frame_of(store),
         )
+
+    def seen(
+        self, objectives: Mapping[str, str] | None, constraints: Sequence[str]
+    ) -> "StoredStudy":
+        """The study with other objectives, if there are any, and further constraints.
+
+        Raises:
+            InputError: A sweep has left points out that may be on another front.
+        """
+        wanted = dict(objectives or self.objectives)
+        total, have = self.facts["points"], len(self.frame)
+        is_other = wanted != self.objectives or constraints
+        if is_other and have < total and self.facts["kind"] == "sweep":
+            problem = f"has {have:,} of {total:,} points, and others may be on another front"
+            cure = "finish the sweep without `front_only`, or change the study and sweep again"
+            raise InputError(self.name, problem, cure)
+        return replace(self, objectives=wanted, constraints=(*self.constraints, *constraints))
 
     @property
     def name(self) -> str:

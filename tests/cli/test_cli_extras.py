@@ -63,7 +63,8 @@ def test_no_recipe_is_decoded_if_one_lacks_something(refused, monkeypatch, tmp_p
 def test_no_recipe_is_decoded_if_the_next_lacks_a_file(call, monkeypatch, tmp_path):
     monkeypatch.setattr(capture, "prepare", never)
     recipe = make_recipe(tmp_path, weights="gone.safetensors")
-    problem = "cannot be read: No such file or directory; check recipe tiny"
+    problem = "cannot be read: No such file or directory; check recipe tiny; "
+    problem += "those of carsim's model are in a checkout alone"
     line = f"carsim: {tmp_path / 'gone.safetensors'}: {problem}\n"
     assert call("capture", recipe) == (2, "", line)
 

@@ -20,6 +20,7 @@ from carsim.explore.study import load_study
 from carsim.explore.sweep import fill, sweep
 from carsim.hardware.mapping import MAPPINGS
 from carsim.hardware.schedule import SCHEDULES
+from carsim.report.stored_study import read_study
 
 AXES = {
     "machine.cores": st.lists(st.sampled_from([1, 2, 3, 4]), min_size=1, max_size=3, unique=True),
@@ -164,3 +165,17 @@ def test_without_a_bound_all_are_evaluated(tmp_path):
     axes = {"machine.cores": [1, 2], "policy.schedule": ["static", "drs"]}
     study = load_study(write_study(tmp_path, axes=axes, objectives=["busy", "latency_s"]))
     assert len(sweep(study, workers=0, front_only=True)) == 4
+
+
+def test_another_front_of_some_points_is_refused(tmp_path):
+    axes = {"machine.cores": [1, 2, 4], "board.fabric_clock_mhz": [50.0, 100.0, 200.0, 400.0]}
+    study = load_study(write_study(tmp_path, axes=axes, objectives=["latency_s"]))
+    sweep(study, tmp_path / "out", workers=0, front_only=True)
+    stored = read_study(tmp_path / "out")
+    assert len(stored.seen(None, ()).front) == 1
+    for other in ({"objectives": {"dsp": "min"}, "constraints": ()},
+                  {"objectives": None, "constraints": ["dsp <= 100"]}):  # fmt: skip
+        with pytest.raises(InputError, match="of 12 points, and others may be on another front"):
+            stored.seen(**other)
+    sweep(study, tmp_path / "out", workers=0)
+    assert len(read_study(tmp_path / "out").seen({"dsp": "min"}, ()).front) >= 1

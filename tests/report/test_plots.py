@@ -23,6 +23,7 @@ from carsim.report.figures.slices import layer_plot, mixed_layer, timeline_plot
 from carsim.report.figures.style import style
 from carsim.report.figures.utilisation import MAX_BINS, utilisation_frame
 from carsim.report.plots import write_plot
+from carsim.report.report import results
 from carsim.report.stored import stored
 from carsim.runs.timeline import usage_by_step
 
@@ -137,6 +138,15 @@ def test_one_command_goes_from_results_to_a_figure_and_its_numbers(folders, name
     assert columns <= {*table["series"].dropna(), *table.get("category", pd.Series()).dropna()}
 
 
+def test_runs_that_share_a_label_are_bars_of_their_own_policies(folders):
+    out = folders / "rules.svg"
+    names = [f"{folders / name}=mine" for name in ("one", "two")]
+    write_plot(names, "seconds_per_video:machine.cores:label", out)
+    shown = pd.read_csv(out.with_suffix(".csv"))["x"].tolist()
+    owns = {results(folders / name).own["seconds_per_video"] for name in ("one", "two")}
+    assert set(shown) == owns
+
+
 @pytest.mark.parametrize(
     ("names", "what", "out", "problem"),
     [
@@ -144,7 +154,7 @@ def test_one_command_goes_from_results_to_a_figure_and_its_numbers(folders, name
         (["one", "swept"], "busy", "a.pdf", "swept: has no policy; draw it by itself"),
         (["one"], "busy:machine.coers", "a.pdf", "is no axis of these results; did you mean"),
         (["one"], "busy", "a.gif", "has no suffix of a figure"),
-        (["one", "one"], "busy", "a.pdf", "has no label of its own"),
+        (["one", "one"], "roofline", "a.pdf", "one: labels 2 folders; write DIR=LABEL"),
         (["one"], "front", "a.pdf", "is a run; front needs folders of sweeps"),
         (["swept"], "roofline", "a.pdf", "is a study; roofline needs folders of runs"),
         (["two"], "timeline", "a.pdf", "holds no timeline.json"),
