@@ -1,12 +1,14 @@
-"""Try to break carsim with damaged and odd input, from a seed that is printed.
+"""Try to break carsim: damaged and odd input, kills and interrupts, from a seed that is printed.
 
     python tests/fuzz.py                 about a minute, all kinds in turn, a fresh seed
-    python tests/fuzz.py --long          10,000 designs, traces, studies, folders
+    python tests/fuzz.py --long          10,000 designs, traces, studies, folders; 100 kills, 100
+                                         interrupts, 20 Dask clusters
     python tests/fuzz.py designs:17 --seed 4    one trial again; its files stay in the folder named
 
 A trial ends with a finding if a command leaves a traceback, hangs, says what is wrong in more than
 a line, or prints a share outside 0 to 1 or a row that beats its bound; and if a store or a summary
-that was damaged gives another table than one that was not. Exit status 1 if there was one.
+that was damaged, or a sweep that was killed, gives another table than one that was not. Exit
+status 1 if there was one.
 """
 
 import argparse
@@ -15,12 +17,15 @@ import logging
 import os
 import random
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +34,7 @@ import yaml
 sys.path.append(str(Path(__file__).parents[1]))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from commands import Ended, call
+from commands import TRACES, Ended, call
 from explore_study import write_study
 from tiny import DESIGN_YAML
 
@@ -45,8 +50,8 @@ AXES: dict[str, Any] = {
     "policy.tau": [-0.5, 0.0, 0.5],
     "policy.schedule": ["static", "drs"],
 }
-PATHS = ("machine.cores", "policy.tau", "policy.attention.window", "board", "model.weights", "")
-"""Of a design, to which odd values are given."""
+MANY = {**AXES, "policy.tau": {"range": [-1.0, 0.8, 0.2]}, "policy.batch": [2, 4]}
+"""Of sweeps that are broken off: 120 points."""
 
 ODD: Sequence[Any] = (
     *(None, True, False, 0, -1, 1, 2, 3, 7, 2**31, 10**12, 10**20, -(10**30), int("9" * 399)),
@@ -159,6 +164,15 @@ def impossible(document: dict[str, Any]) -> str:
     return ""
 
 
+def table(out: Path) -> list[str]:
+    """The lines of a sweep's table, without the seconds that points took."""
+    import csv
+
+    with (out / "points.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    return [repr({k: v for k, v in row.items() if k != "seconds"}) for row in rows]
+
+
 class Fuzzer:
     """The trials, and what they compare with.
 
@@ -184,6 +198,16 @@ class Fuzzer:
         self.files = [(path.name, path.parent.name) for path in paths if path.stat().st_size]
         self.outcomes: Counter[str] = Counter()
 
+    @cached_property
+    def many(self) -> list[str]:
+        """The table of a sweep of many points that nobody broke off."""
+        folder = self.base / "many"
+        folder.mkdir()
+        study = write_study(folder, axes=MANY)
+        ended = call("sweep", study, "--out", folder / "done", "--workers", "0", seconds=300)
+        assert ended.status == 0, ended
+        return table(folder / "done")
+
     # ------------------------------------------------------------ kinds of trials
 
     def designs(self, rng: random.Random, folder: Path) -> str:
@@ -196,8 +220,7 @@ class Fuzzer:
         else:
             written(path, nudged(self.design, rng))
         more: tuple[str, ...] = rng.choice(((), (), (), ("--allow-misfit",)))
-        text = f"{rng.choice(PATHS)}{rng.choice(('=', ' = ', ''))}{rng.choice(ODD)!r:.200}"
-        if rng.random() < 0.2 and text.isprintable():
+        if rng.random() < 0.1 and (text := f"machine.cores={rng.choice(ODD)!r:.200}").isprintable():
             more = ("--set", text)
         given = ("--trace", str(self.base / "toy.npz"))
         if rng.random() < 0.2:
@@ -304,6 +327,26 @@ class Fuzzer:
         rows = found.frame.drop(columns="seconds").to_dict("records")
         return {repr(row) for row in rows}
 
+    def kills(self, rng: random.Random, folder: Path) -> str:
+        """A sweep all of whose processes are killed at some moment, and then resumed."""
+        return self._broken_off(rng, folder, signal.SIGKILL)
+
+    def interrupts(self, rng: random.Random, folder: Path) -> str:
+        """A sweep that is interrupted at some moment, as from a terminal, and then resumed."""
+        return self._broken_off(rng, folder, signal.SIGINT)
+
+    def clusters(self, rng: random.Random, folder: Path) -> str:
+        """A sweep on a Dask cluster, the scheduler or a worker of which is killed."""
+        sys.path.append(str(Path(__file__).parent / "acceptance"))
+        from test_sweep_cluster import cluster
+
+        with cluster(folder, 2) as (address, (scheduler, worker, *_)):
+            process = self._start(folder, "--scheduler", address)
+            time.sleep(rng.uniform(1, 6))
+            rng.choice((scheduler, worker)).kill()
+            finding = self._end(process, {0, 2})
+        return finding or self._resumed(folder)
+
     # ------------------------------------------------------------------- private
 
     def _tidy(self, ended: Ended) -> str:
@@ -320,19 +363,74 @@ class Fuzzer:
         document = json.loads(text)
         return {key: value for key, value in document.items() if key not in ("sha256", "path")}
 
+    def _start(self, folder: Path, *options: str) -> "subprocess.Popen[str]":
+        assert self.many
+        study = self.base / "many" / "study.yaml"
+        command = (sys.executable, "-m", "carsim", "sweep", study, "--out", folder / "out")
+        return subprocess.Popen(
+            [*map(str, command), *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            # Where this runs in the background, it would be ignored.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        )
+
+    def _broken_off(self, rng: random.Random, folder: Path, number: int) -> str:
+        process = self._start(folder, "--workers", "2")
+        time.sleep(rng.uniform(0.05, 4))
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        allowed = {-signal.SIGKILL, 0} if number == signal.SIGKILL else {130, -signal.SIGINT, 0}
+        return self._end(process, allowed) or self._resumed(folder)
+
+    def _end(self, process: "subprocess.Popen[str]", allowed: set[int]) -> str:
+        """Wait for a sweep; all of its processes are to be gone soon after it."""
+        try:
+            _, said = process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return "hangs"
+        began_late = "<frozen " in said and "carsim" not in said  # Python itself was interrupted
+        if any(trace in said for trace in TRACES) and not began_late:
+            return f"traceback: {said[-500:]!r}"
+        if process.returncode not in allowed and not began_late:
+            return f"exit status {process.returncode}: {said[-300:]!r}"
+        until = time.monotonic() + 20
+        while time.monotonic() < until:
+            try:
+                os.killpg(process.pid, 0)
+            except ProcessLookupError:
+                return ""
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGKILL)
+        return "leaves processes behind"
+
+    def _resumed(self, folder: Path) -> str:
+        study = self.base / "many" / "study.yaml"
+        ended = call("sweep", study, "--out", folder / "out", "--workers", "0", seconds=300)
+        if (finding := self._tidy(ended)) or ended.status:
+            return finding or f"not resumed: {ended.err}"
+        return "" if table(folder / "out") == self.many else "another table"
+
 
 KINDS = {
     # Kind -> trials of a long run, and share of the time of a short one.
-    "designs": (10_000, 0.25),
-    "traces": (10_000, 0.15),
+    "designs": (10_000, 0.2),
+    "traces": (10_000, 0.1),
     "metadata": (2_000, 0.1),
-    "studies": (10_000, 0.25),
-    "folders": (10_000, 0.25),
+    "studies": (10_000, 0.2),
+    "folders": (10_000, 0.2),
+    "kills": (100, 0.1),
+    "interrupts": (100, 0.1),
+    "clusters": (20, 0.0),
 }
 
 
 def trial(fuzzer: Fuzzer, kind: str, number: int, seed: int, folder: Path) -> str:
-    """One trial; the same for the same kind, number and seed."""
+    """One trial; the same for the same kind, number and seed, but for the moments of signals."""
     folder.mkdir(parents=True)
     try:
         return str(getattr(fuzzer, kind)(random.Random(f"{seed} {kind} {number}"), folder))

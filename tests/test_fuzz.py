@@ -4,7 +4,7 @@ import fuzz
 import pytest
 from commands import Ended, call
 
-TRIALS = {"designs": 40, "traces": 6, "metadata": 3, "studies": 2, "folders": 60}
+TRIALS = {"designs": 6, "traces": 6, "metadata": 3, "studies": 2, "folders": 60}
 
 
 @pytest.fixture(scope="module")
@@ -66,3 +66,11 @@ def test_a_command_that_hangs_or_breaks_is_noticed(tmp_path):
     assert call(
         "config", "metrics", seconds=0.3, before=lambda: time.sleep(3600)
     ).finding.startswith("hangs")
+
+
+def test_a_trial_that_breaks_is_a_finding_and_not_the_end(fuzzer, tmp_path, monkeypatch):
+    monkeypatch.setattr(fuzz, "spoilt_text", None)
+    monkeypatch.setattr(fuzz, "spoilt", None)
+    monkeypatch.setattr(fuzz, "nudged", None)
+    found = fuzz.trial(fuzzer, "designs", 0, 1, tmp_path / "0")
+    assert found.startswith("the trial itself: TypeError(")

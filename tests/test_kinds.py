@@ -5,10 +5,12 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from walk import readers_of, walk_of
 
 import carsim
 from carsim.decisions.attention import ATTENTION
 from carsim.decisions.replay import RULES
+from carsim.design import load_design
 from carsim.hardware.mapping import MAPPINGS
 from carsim.hardware.memory import STANDARDS
 from carsim.hardware.schedule import SCHEDULES
@@ -67,3 +69,11 @@ def test_no_code_outside_its_folder_names_a_kind(folder: str) -> None:
 def test_every_kind_is_known_by_its_own_name() -> None:
     for registry in (SCHEDULES, MAPPINGS):
         assert all(kind == each.kind for kind, each in registry.items())
+
+
+def test_a_design_is_handed_downwards_and_seldom_back() -> None:
+    """Goals are 6 returns, and 12 files with ``.cores``; ``python tests/walk.py`` names them."""
+    walk = walk_of(load_design("zcu102"))
+    assert not walk.upward
+    assert walk.returns <= 12
+    assert len(readers_of("cores")) <= 36

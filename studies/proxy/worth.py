@@ -1,7 +1,5 @@
 """What MLPs are worth in a model, and what replaying their outputs is worth: one row of figures.
 
-    python -m studies.proxy.worth studies/proxy/small.safetensors held_out.csv
-
 Scenes of 8 frames, true codes fed. Layer 0 is exempt everywhere. Losses are nats per token of
 frames 1 to 7 over dense decoding of the same scene:
 
@@ -17,16 +15,13 @@ frames 1 to 7 over dense decoding of the same scene:
 ``studies.chance.benchmark`` has more rules and baselines.
 """
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from carsim.decoder.content import TOKENS_PER_FRAME
-from carsim.decoder.model import load_model
-from studies.content import CLIPS, SCRATCH, TUNING, rows_of
+from studies.content import TUNING, rows_of
 from studies.record import Archive, Ask, Kept
 from studies.rules import Damped, Given, TasScore, permuted
 from studies.table import columns
@@ -102,9 +97,3 @@ def measure(archive: Archive, clips: tuple[str, ...] = TUNING) -> dict[str, floa
     row["cosine"] = float(layers["cosine"].mean())
     row["error_age_1"] = float(layers["error_age_1"][1:].mean())
     return row
-
-
-if __name__ == "__main__":
-    model, table = map(Path, sys.argv[1:])
-    figures = measure(Archive(load_model(model), SCRATCH / model.stem), CLIPS)
-    pd.DataFrame([figures]).to_csv(table, index=False)
