@@ -62,12 +62,8 @@ def run(
     video = sources.video
     sources.check_sets(video)
     fit = fit_of(design, sources, video, replays=sources.replays_any)
-    if not fit.fits and not allow_misfit:
-        raise MisfitError(
-            design.name,
-            "does not fit: " + "; ".join(fit.misfits),
-            "change the design, or set `allow_misfit` to simulate it all the same",
-        )
+    if not allow_misfit:
+        _check_fit(design, fit)
     phases = Phases(Hardware(design), fidelity)
     rows = _simulated(design, sources, video, fit, phases)
     own = own_variant(design, replays=sources.replays_any)
@@ -93,6 +89,12 @@ def run(
         phases_simulated=taken,
         interpolated=interpolated,
     )
+
+
+def _check_fit(design: Design, fit: FitReport) -> None:
+    if not fit.fits:
+        cure = "change the design, or set `allow_misfit` to simulate it all the same"
+        raise MisfitError(design.name, "does not fit: " + "; ".join(fit.misfits), cure)
 
 
 def sources_of(
