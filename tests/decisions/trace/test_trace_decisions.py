@@ -194,7 +194,7 @@ def test_resampling_keeps_pairs_whole_and_the_first_frame_dense() -> None:
     more = resample(decisions, np.random.default_rng(1), tokens_per_frame=4, n_rows=12, n_frames=7)
     assert more.replay.shape == (28, 2, 12)
     assert more.source == "resampled"
-    assert more.label.endswith("resampled from 4 rows of 3 frames to 12 rows of 7 frames")
+    assert "resampled from 4 rows of 3 frames to 12 rows of 7 frames (copies" in more.label
     np.testing.assert_array_equal(more.replay[:12, :, :4], decisions.replay)
     assert more.pairs == tuple((row, row + 1) for row in range(0, 12, 2))
     originals = [decisions.replay[..., list(pair)] for pair in decisions.pairs]
