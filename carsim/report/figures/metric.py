@@ -9,7 +9,7 @@ from carsim.base.text import quantity
 from carsim.metrics import INTERVALS, METRICS
 from carsim.report.figures import shown_policies, style
 from carsim.report.figures.breakdown import LOOKS
-from carsim.report.figures.pareto import heading
+from carsim.report.figures.pareto import LOG_RATIO, heading
 from carsim.report.figures.plot import DASHES, Panel, Plot, Series
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from carsim.report.stored import StoredRun
 
 MARKERS = ("o", "s", "^", "d", "*")
-LOG_RATIO = 32.0
-"""A positive axis whose largest value is this many times its smallest is logarithmic."""
 BAR_IN, FRAME_IN = 0.17, 1.0
 """Height of a bar, and of everything around the bars."""
 
