@@ -75,8 +75,11 @@ def test_a_misspelt_name_is_answered_with_the_one_that_was_meant(
     monkeypatch.chdir(tmp_path)
     status, out, err = call(*arguments)
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert "did you mean" in err.lower()
-    assert f"'{meant}'" in err.lower().partition("did you mean")[2] or meant == "DDR4-2400"
+    # Early versions of Click name possible options.
+    answer = (
+        err.lower().partition("did you mean")[2] or err.lower().partition("possible options")[2]
+    )
+    assert meant in answer or meant == "DDR4-2400"
 
 
 @pytest.mark.parametrize(("old", "new"), MOVED.items())

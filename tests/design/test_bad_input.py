@@ -194,7 +194,7 @@ def test_an_obsolete_key_is_accepted_and_has_no_effect() -> None:
         ("a: 1\n---\nb: 2\n", ":2", "holds several documents"),
         ("a: 1\nb: [1,\n", ":3", "not valid YAML"),
         ("[" * 50 + "]" * 50, "", "nested more than 32 deep"),
-        ("[" * 50_000, "", "maximum nesting depth"),
+        ("[" * 50_000, "", "nest"),  # by libyaml, or by carsim where that is older
         ("a: 1\nb: " + "9" * 5000, ":2", "a number of 5000 digits is too long"),
         (b"PK\x03\x04\xff\xfe", "", "is not UTF-8 text"),
         (b"#" * 1_000_001, "", "is too large: more than 1,000,000 bytes"),
