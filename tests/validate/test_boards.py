@@ -134,10 +134,10 @@ def test_intervals_hold_nine_of_ten_rows_of_systems_left_out(
     # The 90 % that is claimed lies within the binomial interval over all systems.
     (every,) = (each for each in found if each.pool == "all")
     assert every.ends[0] <= LEVEL <= every.ends[1]
-    # Ten systems of equal rows at 0, 1 ... 9: ten of eleven hold 90 % of the weight.
-    made_up = {str(number): [float(number)] * 3 for number in range(10)}
-    assert interval("made up", made_up).spread == pytest.approx(exp(4.5), rel=1e-3)
-    assert interval("made up", made_up).factor == pytest.approx(exp(4.5), rel=1e-3)
+    # Twenty systems of equal rows at 0, 1 ... 19, and one to come: nineteen of 21 hold 90 %.
+    made_up = {str(number): [float(number)] * 3 for number in range(20)}
+    assert interval("made up", made_up).spread == pytest.approx(exp(9.5), rel=1e-3)
+    assert interval("made up", made_up).factor == pytest.approx(exp(9.5), rel=1e-3)
 
 
 def test_pairs_whose_intervals_are_apart_are_in_the_measured_order(
