@@ -1,6 +1,7 @@
 """Published boards: their data, the baseline, splits, and what a prediction says."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from math import exp
 
@@ -9,9 +10,10 @@ import pytest
 from carsim.design import configs_folder, load_design
 from carsim.hardware.expected import LEVEL
 from carsim.hardware.technology.fpga import Fpga
+from carsim.runs.calibrate import MeasuredSpeed
 from carsim.runs.decode import decode
 from carsim.validate.boards import order_of, validate_boards
-from carsim.validate.intervals import coverage, interval, pools
+from carsim.validate.intervals import coverage, interval, left_out_speeds, pools
 from carsim.validate.part import Part
 from carsim.validate.peers import data_rows
 from carsim.validate.published import (
@@ -122,6 +124,14 @@ def test_calibration_beats_one_factor_on_rows_left_out_and_nears_the_floor(part:
         assert group.wins > 0.75 * len(group.rows)
     floors = [note for note in part.notes if note.startswith("Repeated")]
     assert [note.split()[2] for note in floors] == ["development", "unseen"]
+
+
+def test_a_factor_on_rows_left_out_never_sees_the_row(predicted: list[Predicted]) -> None:
+    def speed(point: MeasuredSpeed, others: Sequence[MeasuredSpeed]) -> float:
+        assert not any(other is point for other in others)
+        return 1.0
+
+    assert len(left_out_speeds(predicted, speed)) > 200
 
 
 def test_intervals_hold_nine_of_ten_rows_of_systems_left_out(
