@@ -19,7 +19,7 @@ from carsim.explore.pareto import directions
 from carsim.explore.points import Point, held_constraints, no_points
 from carsim.explore.store import Store
 from carsim.explore.study import Study
-from carsim.explore.workers import Result
+from carsim.explore.workers import Result, Stop
 
 CHUNK = 8
 """Designs of a task."""
@@ -33,6 +33,7 @@ class CertifiedFront:
 
     Args:
         study: A grid with objectives.
+        stop: True once nothing more shall begin.
 
     Attributes:
         total: Designs of the grid that pass the filters, all of which are bounded.
@@ -41,13 +42,14 @@ class CertifiedFront:
 
     Raises:
         InputError: No grid, no objectives, or no point that passes the filters.
+        KeyboardInterrupt: It was stopped while bounds were computed.
     """
 
-    def __init__(self, study: Study) -> None:
+    def __init__(self, study: Study, stop: Stop = lambda: False) -> None:
         if not study.objectives:
             place = f"study {study.name}: $.objectives"
             raise InputError(place, "are missing", "name at least one, such as latency_s")
-        self._study, self._grid = study, GridStudy(study)
+        self._study, self._grid = study, GridStudy(study, stop)
         self._passing = np.flatnonzero(self._grid.passing())
         self.total = len(self._passing)
         if not self.total:

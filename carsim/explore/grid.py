@@ -28,6 +28,7 @@ class GridStudy:
 
     Args:
         study: The study.
+        stop: True once nothing more shall begin.
 
     Attributes:
         study: The study.
@@ -38,13 +39,13 @@ class GridStudy:
         InputError: It draws its points, or has too many.
     """
 
-    def __init__(self, study: Study) -> None:
+    def __init__(self, study: Study, stop: Callable[[], bool] = lambda: False) -> None:
         if study.file.sampling.method != "grid":
             place, problem = f"study {study.name}: $.sampling", "draws points"
             cure = "leave it out: a certified front is that of a whole grid"
             raise InputError(place, problem, cure)
         check_size(study)
-        self.study, self.axes = study, study.axes
+        self.study, self.axes, self._stop = study, study.axes, stop
         self.shape = tuple(len(axis.values) for axis in study.axes)
         self._evaluator = Evaluator(study)
         fixed = {path: value for path, value in study.fixed.items() if path not in PSEUDO_PATHS}
@@ -93,6 +94,7 @@ class GridStudy:
 
         Raises:
             InputError: Every design is refused.
+            KeyboardInterrupt: It was stopped.
         """
         held = [_is_below(axis, without) for axis in self.axes]
         shape, every = self._values(held)
@@ -140,6 +142,8 @@ class GridStudy:
         return None
 
     def _cell(self, values: Mapping[str, Any], make: Callable[[Asked], Cell]) -> Cell | None:
+        if self._stop():
+            raise KeyboardInterrupt
         changes = changes_of(self.study, values)
         try:
             design = None

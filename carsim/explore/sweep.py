@@ -201,17 +201,14 @@ def fill(
         InputError: The store is of another study, or it cannot be written; what it holds stays.
         KeyboardInterrupt: Ctrl-C was pressed; what was under way has been stored.
     """
-    if scheduler is None and workers != 0:
-        with interruptible() as stop:  # nothing is to die half-started
-            prepare()  # while it imports, points are made and what is stored is read
-        if stop():
-            raise KeyboardInterrupt
-    chooser: Chooser
-    if points is not None:
-        chooser = Searcher(study, seed, points)
-    else:
-        chooser = CertifiedFront(study) if front_only else AllPoints(make_points(study))
     with interruptible() as stop:
+        if scheduler is None and workers != 0:
+            prepare()  # while it imports, points are made and what is stored is read
+        chooser: Chooser
+        if points is not None:
+            chooser = Searcher(study, seed, points)
+        else:
+            chooser = CertifiedFront(study, stop) if front_only else AllPoints(make_points(study))
         store.claim(study, "sweep" if points is None else "search", chooser.total)
         chooser.resume(store)
         return work_off(store, chooser, partial(start_crew, study, workers, scheduler), stop, tell)

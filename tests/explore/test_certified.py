@@ -179,3 +179,9 @@ def test_another_front_of_some_points_is_refused(tmp_path):
             stored.seen(**other)
     sweep(study, tmp_path / "out", workers=0)
     assert len(read_study(tmp_path / "out").seen({"dsp": "min"}, ()).front) >= 1
+
+
+def test_bounds_end_at_once_when_they_are_stopped(tmp_path):
+    study = load_study(write_study(tmp_path, objectives=["latency_s"]))
+    with pytest.raises(KeyboardInterrupt):
+        CertifiedFront(study, stop=lambda: True)
