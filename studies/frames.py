@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from carsim.decisions.attention import CacheShape
 from carsim.decisions.attention.base import Bools, Ints
 from carsim.decisions.attention.search import best, share_of, signatures
 from carsim.decoder.structures import Array, Config
@@ -54,20 +53,7 @@ class Reader:
         self.mass = np.zeros(heads[:2], np.float32)
         self._padding = np.zeros(1, np.int64)
         self._random = None if chance is None else np.random.default_rng([chance, prompt])
-        self.state = policy.begin(
-            CacheShape(
-                n_layers=shape.n_layers,
-                n_heads=shape.n_heads,
-                n_kv_heads=shape.n_kv_heads,
-                head_dim=shape.head_dim,
-                tokens_per_frame=self._n,
-                prompt_slots=prompt,
-                n_slots=prompt + self._steps,
-                padding=self._padding,
-                rope_theta=config.rope_theta,
-                dtype=np.dtype(config.dtype),
-            )
-        )
+        self.state = policy.begin(config.cache_shape(prompt, self._padding))
 
     def __call__(self, layer: int, q: Array, keys: Array, values: Array) -> Array:
         """Attention of the newest positions, as :data:`studies.whole.Attend` has it."""

@@ -46,6 +46,11 @@ def show_front(
         show_json(document | as_document(study) | found)
         return
     print_front(study)
+    if study.is_part:
+        say(
+            f"{len(study.frame):,} of {study.facts['points']:,} points have a result. Until the "
+            "sweep has ended, points of the front may be missing."
+        )
     if made != own:
         say(f"The points were evaluated by carsim {made}; this is {own}.")
     elif not same_code:
@@ -97,12 +102,6 @@ def print_front(study: "StoredStudy") -> None:
     fitting = count(len(study.fitting), "point")
     title = f"{study.name}: {len(front):,} of {fitting} that fit {verb} on the front"
     notes = list(filter(None, [origin_note(study.frame)]))
-    have, total = len(study.frame), study.facts["points"]
-    if have < total and study.facts["kind"] == "sweep":
-        notes.append(
-            f"{have:,} of {total:,} points have a result. Until the sweep has ended, points of the "
-            "front may lack."
-        )
     if len(front) > MOST_ROWS:
         notes.append(f"{MOST_ROWS} of {len(front):,} are shown; --json and --out have all of them")
     show(output_console(), [Text(title, style="bold"), front_table(study), *notes])

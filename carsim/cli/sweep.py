@@ -87,7 +87,7 @@ def sweep(
 
 def show_results(
     store: "Store",
-    of: "Study",
+    study: "Study",
     done: "Progress",
     out: str,
     as_json: bool,
@@ -101,14 +101,14 @@ def show_results(
     from carsim.explore.frame import export
     from carsim.report.stored_study import StoredStudy
 
-    study, counts = StoredStudy.of(store), store.counts()
-    files = export(study.frame, out, study_manifest(of))
+    found, counts = StoredStudy.of(store), store.counts()
+    files = export(found.frame, out, study_manifest(study))
     if as_json:
         document: dict[str, Any] = {"study": study.name, "points": counts.total(), **counts}
         document |= {"evaluated": done.evaluated, "seconds": round(done.seconds, 3)}
         document["points_per_minute"] = round(done.points_per_minute, 1)
         document |= {"folder": out, "files": files}
-        show_json(document | (as_document(study) if has_front else {}))
+        show_json(document | (as_document(found) if has_front else {}))
     else:
         told = ", ".join(f"{counts[key]:,} {what}" for key, what in MEANINGS.items() if counts[key])
         say(f"{study.name}: {count(counts.total(), 'point')}; {told or 'none stored'}{more}")
@@ -119,7 +119,7 @@ def show_results(
             rate = f"{done.points_per_minute:,.0f} points per minute"
             say(f"{done.evaluated:,} of them now, in {done.seconds:,.1f} s ({rate})")
         if has_front:
-            print_front(study)
+            print_front(found)
         say(f"Written to {out}: {', '.join(files)}")
     return FAILED if counts["failed"] else None
 

@@ -42,6 +42,26 @@ class Config:
         """S."""
         return self.n_frames * self.tokens_per_frame
 
+    def cache_shape(self, prompt_slots: int, padding: Ints) -> CacheShape:
+        """The cache of a decoding.
+
+        Args:
+            prompt_slots: P.
+            padding: int[B], padding slots of each row.
+        """
+        return CacheShape(
+            n_layers=self.geometry.n_layers,
+            n_heads=self.geometry.n_heads,
+            n_kv_heads=self.geometry.n_kv_heads,
+            head_dim=self.geometry.head_dim,
+            tokens_per_frame=self.tokens_per_frame,
+            prompt_slots=prompt_slots,
+            n_slots=prompt_slots + self.n_steps,
+            padding=padding,
+            rope_theta=self.rope_theta,
+            dtype=np.dtype(self.dtype),
+        )
+
 
 @dataclass(frozen=True)
 class DecoderPolicy:
@@ -201,20 +221,7 @@ def new_state(config: Config, policy: DecoderPolicy, prompt_mask: NDArray[np.boo
         padded=np.arange(padding.max(initial=0)) < padding[:, None],
         cos=cos,
         sin=sin,
-        attention=policy.attention.begin(
-            CacheShape(
-                n_layers=shape.n_layers,
-                n_heads=shape.n_heads,
-                n_kv_heads=shape.n_kv_heads,
-                head_dim=shape.head_dim,
-                tokens_per_frame=config.tokens_per_frame,
-                prompt_slots=prompt_slots,
-                n_slots=slots,
-                padding=padding,
-                rope_theta=config.rope_theta,
-                dtype=dtype,
-            )
-        ),
+        attention=policy.attention.begin(config.cache_shape(prompt_slots, padding)),
         rule=policy.rule.begin(rule_shape(shape, config.tokens_per_frame, batch, dtype)),
         kept=np.tile(prompt_slots - padding, (shape.n_layers, 1)),
         prompt_slots=prompt_slots,

@@ -58,13 +58,18 @@ class StoredStudy:
             InputError: A sweep has left points out that may be on another front.
         """
         wanted = dict(objectives or self.objectives)
-        total, have = self.facts["points"], len(self.frame)
-        is_other = wanted != self.objectives or constraints
-        if is_other and have < total and self.facts["kind"] == "sweep":
+        if self.is_part and (wanted != self.objectives or constraints):
+            have, total = len(self.frame), self.facts["points"]
             problem = f"has {have:,} of {total:,} points, and others may be on another front"
             cure = "finish the sweep without `front_only`, or change the study and sweep again"
             raise InputError(self.name, problem, cure)
         return replace(self, objectives=wanted, constraints=(*self.constraints, *constraints))
+
+    @property
+    def is_part(self) -> bool:
+        """Points of a sweep have no result: it was interrupted, or left them out."""
+        total: int = self.facts["points"]
+        return self.facts["kind"] == "sweep" and len(self.frame) < total
 
     @property
     def name(self) -> str:

@@ -9,8 +9,8 @@ from carsim.base.text import quantity
 from carsim.metrics import INTERVALS, METRICS
 from carsim.report.figures import shown_policies, style
 from carsim.report.figures.breakdown import LOOKS
-from carsim.report.figures.pareto import LOG_RATIO, heading
-from carsim.report.figures.plot import DASHES, Panel, Plot, Series
+from carsim.report.figures.pareto import heading
+from carsim.report.figures.plot import DASHES, Panel, Plot, Series, scale_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,9 +138,7 @@ def _lines(
         x, y = part[axis].tolist(), _scaled(part, metric)
         line = Series(name, x, y, "marked line", colour, marker=marker, dash=dash, size=4.0)
         series.append(line)
-    xs = [x for each in series for x in each.x if x is not None]
-    is_log = min(xs, default=0.0) > 0 and max(xs) >= LOG_RATIO * min(xs)
-    return Panel(heading(axis), tuple(series), label, x_scale="log" if is_log else "linear")
+    return Panel(heading(axis), tuple(series), label, x_scale=scale_of(series))
 
 
 def _fields(document: dict[str, Any]) -> dict[str, Any]:

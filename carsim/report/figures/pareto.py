@@ -12,15 +12,12 @@ from carsim.explore.frame import origin_note
 from carsim.explore.pareto import pareto
 from carsim.metrics import METRICS
 from carsim.report.figures import style
-from carsim.report.figures.plot import DASHES, Panel, Plot, Series
+from carsim.report.figures.plot import DASHES, Panel, Plot, Series, scale_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from carsim.report.stored_study import StoredStudy
-
-LOG_RATIO = 32.0
-"""A positive axis whose largest value is this many times its smallest is logarithmic."""
 
 MOST_DRAWN = 4000
 """Points that a chart shows beside the front; of more, an even choice is drawn, and it says so."""
@@ -77,14 +74,8 @@ def front_plot(studies: "Mapping[str, StoredStudy]") -> Plot:
             front = pareto(study.counted, objectives)
             series.append(replace(_line(front, objectives, x, y), colour=colour, dash=dash))
             series.append(_marks(name, study, front, x, y, colour, marker=marker, size=4))
-    xs = [float(value) for each in series for value in each.x if value is not None]
-    is_log = min(xs, default=0.0) > 0 and max(xs) >= LOG_RATIO * min(xs)
-    panel = Panel(
-        _label(x, objectives),
-        tuple(series),
-        _label(y, objectives),
-        x_scale="log" if is_log else "linear",
-    )
+    names = _label(x, objectives), _label(y, objectives)
+    panel = Panel(names[0], tuple(series), names[1], x_scale=scale_of(series))
     return Plot(title, (panel,), alt="Pareto fronts", size_in=(6.5, 4.0))
 
 

@@ -5,11 +5,14 @@ a file (PNG, SVG, PDF), :mod:`.interactive` into a chart of a page. Tests read t
 without drawing it: ``plot["joules per video"]["energy"].x``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 Scale = Literal["linear", "log"]
+
+LOG_RATIO = 32.0
+"""A positive axis whose largest value is this many times its smallest is logarithmic."""
 Dash = Literal["solid", "dash", "dot"]
 DASHES: tuple[Dash, ...] = ("solid", "dash", "dot")
 Number = float | None
@@ -57,6 +60,13 @@ class Series:
     height: float = 0.65
     size: float = 6.0
     hollow: bool = False
+
+
+def scale_of(series: Iterable[Series]) -> Scale:
+    """Scale of a horizontal axis: logarithmic for positive values that span :data:`LOG_RATIO`."""
+    xs = [x for each in series for x in each.x if x is not None]
+    is_log = min(xs, default=0.0) > 0 and max(xs) >= LOG_RATIO * min(xs)
+    return "log" if is_log else "linear"
 
 
 @dataclass(frozen=True)
