@@ -2,6 +2,7 @@
 
 import ast
 import re
+import runpy
 import sys
 import tomllib
 from pathlib import Path
@@ -64,6 +65,11 @@ def test_one_that_is_broken_is_not_called_absent(
         InputError, match=r"Optuna, which cannot be imported \(No module named 'no_"
     ):
         library("optuna", "here")
+
+
+def test_the_fast_subset_names_tests_that_exist() -> None:
+    for name in runpy.run_path(str(ROOT / "tests/__main__.py"))["FAST"]:
+        assert (ROOT / "tests" / name).exists(), name
 
 
 MAY_RUN = {
