@@ -48,14 +48,15 @@ def pareto(
     for name in signs:
         _check_column(frame, name, f"objective {name}")
     kept = feasible(frame, constraints)
-    kept = kept[np.isfinite(kept[list(signs)].to_numpy(np.float64)).all(axis=1)]
-    if kept.empty:
+    values = kept[list(signs)].to_numpy(np.float64) * np.array(list(signs.values()))
+    on_front = np.isfinite(values).all(axis=1)
+    if not on_front.any():
         counts = count(len(frame), "point") if len(frame) else "no points"
         problem = f"none of {counts} fits, meets the constraints and has {', '.join(signs)}"
         cure = "sweep more points, relax a constraint or take other objectives"
         raise InputError("objectives", problem, cure)
-    values = kept[list(signs)].to_numpy(np.float64) * np.array(list(signs.values()))
-    found = kept[front(values)]
+    on_front[on_front] = front(values[on_front])
+    found = kept[on_front]
     if METRICS.keys() >= signs.keys():
         found = found[~found.duplicated([name for name in METRICS if name in found])]
     best = found[list(signs)].to_numpy(np.float64) * np.array(list(signs.values()))

@@ -24,6 +24,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from pydantic_core import from_json
+
 from carsim.base.digests import DIGESTS
 from carsim.base.errors import InputError
 from carsim.base.files import make_folder, reason, unwritable, write_whole
@@ -185,7 +187,7 @@ class Store:
         self._report()
         for line in self._lines():
             _, _, ordinal, _, values, cells = line.split(b"\t")
-            yield int(ordinal), json.loads(values), json.loads(cells)
+            yield int(ordinal), from_json(values), from_json(cells)
 
     def rescue(self, path: Path) -> None:
         """Write a store of what is sound elsewhere; the name of its study says so.
