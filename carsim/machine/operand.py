@@ -35,7 +35,10 @@ class Operand:
         self.latency, self.slots, self.cycles = latency, step.slots, step.cycles
         self._nbytes, self._tile_bytes = step.stream_bytes, step.tile_bytes
         self.count: Ints = -(-self._nbytes // self._tile_bytes)
-        self._whole, self._rest = np.divmod(step.cycles, np.maximum(1, self._nbytes))
+        self._least_one: Ints = np.maximum(1, self._nbytes)
+        self._whole, self._rest = np.divmod(step.cycles, self._least_one)
+        most = int(self._least_one.max(initial=1))
+        self._fits = int(self._rest.max(initial=0)) * most < 1 << 62
         # Different sizes of a phase's lanes, largest first, and how many lanes with at least so
         # many bytes have their turn no later than each lane, or later.
         self._sizes = self._nbytes[None]
@@ -81,25 +84,25 @@ class Operand:
         """Cycles of the first so many tiles, rounded up."""
         # In two parts, as cycles times bytes may exceed 64 bits.
         nbytes = self._bytes(tiles)
-        whole = np.maximum(1, self._nbytes)
-        return self._whole * nbytes - _scaled_down(-self._rest, nbytes, whole)
+        rest = _scaled_down(-self._rest, nbytes, self._least_one, fits=self._fits)
+        return self._whole * nbytes - rest
 
     @property
     def tile_cycles(self) -> Ints:
         """Cycles of a whole tile, rounded down."""
-        nbytes = np.maximum(1, self._nbytes)
-        tile = np.minimum(self._tile_bytes, nbytes)
-        return self._whole * tile + _scaled_down(self._rest, tile, nbytes)
+        tile = np.minimum(self._tile_bytes, self._least_one)
+        rest = _scaled_down(self._rest, tile, self._least_one, fits=self._fits)
+        return self._whole * tile + rest
 
     def _bytes(self, tiles: Ints) -> Ints:
         found: Ints = np.minimum(tiles * self._tile_bytes, self._nbytes)
         return found
 
 
-def _scaled_down(rest: Ints, done: Ints, nbytes: Ints) -> Ints:
-    """floor(rest * done / nbytes); in Python's integers where 64 bits do not hold the product."""
-    if int(abs(rest).max(initial=0)) * int(done.max(initial=0)) < 1 << 62:
-        fits: Ints = rest * done // nbytes
-        return fits
+def _scaled_down(rest: Ints, done: Ints, nbytes: Ints, *, fits: bool) -> Ints:
+    """floor(rest * done / nbytes); in Python's integers if 64 bits may not hold the product."""
+    if fits:
+        found: Ints = rest * done // nbytes
+        return found
     exact: Ints = (rest.astype(object) * done // nbytes).astype(np.int64)
     return exact

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from carsim.machine.builders import BUILDERS
 from carsim.machine.cases import AttendCases, MlpCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import Step
-from carsim.machine.operand import _scaled_down
+from carsim.machine.operand import Operand
 from carsim.machine.phase import Phase, moved_bytes
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
@@ -145,12 +146,20 @@ def test_sums_of_many_phases_are_exact() -> None:
     assert exactly(of_each, twice) == [[2 * (2**50 + 1) + 21] * 2, [1] * 2]
 
 
-@given(nbytes=st.integers(1, 2**44), part=st.floats(0, 1), of_rest=st.floats(0, 1))
-def test_parts_of_long_operands_are_exact(nbytes: int, part: float, of_rest: float) -> None:
-    rest, done = int(of_rest * (nbytes - 1)), int(part * nbytes)
-    arrays = [np.array([each]) for each in (rest, done, nbytes)]
-    assert _scaled_down(*arrays)[0] == rest * done // nbytes
-    assert -_scaled_down(-arrays[0], *arrays[1:])[0] == -(-rest * done // nbytes)
+@given(
+    nbytes=st.integers(1, 2**44),
+    tile=st.integers(1, 2**40),
+    cycles=st.integers(0, 2**44),
+    part=st.floats(0, 1),
+)
+def test_parts_of_long_operands_are_exact(nbytes: int, tile: int, cycles: int, part: float) -> None:
+    sizes = {"cycles": cycles, "stream_bytes": nbytes, "tile_bytes": tile}
+    arrays = {name: np.array([[size]]) for name, size in sizes.items()}
+    operand = Operand(cast("Step", SimpleNamespace(rate=Fraction(1), slots=2, **arrays)), 0)
+    tiles = int(part * -(-nbytes // tile))
+    exact = -(-cycles * min(tiles * tile, nbytes) // nbytes)
+    assert operand.computed(np.array([[tiles]])) == exact
+    assert operand.tile_cycles == cycles * min(tile, nbytes) // nbytes
 
 
 BITS = st.floats(0.1, 64, allow_nan=False)
