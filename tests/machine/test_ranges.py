@@ -152,6 +152,7 @@ def test_sums_of_many_phases_are_exact() -> None:
     cycles=st.integers(0, 2**44),
     part=st.floats(0, 1),
 )
+@example(nbytes=2**44, tile=2**43, cycles=2**44 - 1, part=0.6)
 def test_parts_of_long_operands_are_exact(nbytes: int, tile: int, cycles: int, part: float) -> None:
     sizes = {"cycles": cycles, "stream_bytes": nbytes, "tile_bytes": tile}
     arrays = {name: np.array([[size]]) for name, size in sizes.items()}
