@@ -53,7 +53,7 @@ def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
             mlps = MlpCases(computing, start, home, body.is_dense(at[2]))
             visit("mlp", at, phases.mlp(plan.schedule_of(scored), mlps, plan.rule))
     every = [*prefill(plan), *visits, *step_ends(plan)]
-    (found,) = simulations(plan, batches, every, detail=True)
+    ((found,),) = simulations(plan, batches, every, detail=True)
     return found
 
 

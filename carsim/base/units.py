@@ -1,6 +1,7 @@
 """Conversions, in one place; behind the YAML edge all is bytes, cycles, seconds, joules."""
 
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 KIB = 1024
@@ -13,6 +14,7 @@ PARTS = 10_000
 it has more than four places and is no simple fraction."""
 
 
+@lru_cache(1 << 12)
 def rational(decimal: float | Fraction) -> Fraction:
     """A decimal of a design as the nearest fraction that keeps its products in 64 bits.
 

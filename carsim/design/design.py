@@ -77,9 +77,10 @@ class Design(Section):
 
     def _check_calibration(self) -> None:
         calibration = self.machine.overheads.calibration
+        if calibration is None:
+            return
         bits = float(self.model.weights.bits_per_element)
-        clock_mhz = self.board.fabric_clock_mhz
-        found = calibration and calibration.problem(self.board.name, clock_mhz, bits)
+        found = calibration.problem(self.board.name, self.board.fabric_clock_mhz, bits)
         if found:
             field, problem = found
             cure = "calibrate again (carsim calibrate), or leave the calibration out"

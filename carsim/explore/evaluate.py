@@ -221,22 +221,30 @@ class Machines:
         self.baselines: dict[Hashable, float] = {}
 
     def rows(self, points: Sequence[Fitted]) -> list[RowResult]:
-        """A row for each point; designs of one structure and policy are simulated together.
+        """A row for each point; those of one structure and schedule are simulated together.
 
         Raises:
             InputError: One of them cannot be simulated.
         """
-        groups: dict[Hashable, tuple[Batches, list[int]]] = {}
+        decided: dict[tuple[Any, ...], list[int]] = {}
         for number, each in enumerate(points):
             design, sources, video, _ = each.asked
             batches = self.batches(design, sources, video, each.variant)
-            key = each.structure, each.variant.schedule, video, id(batches)
-            groups.setdefault(key, (batches, []))[1].append(number)
+            key = each.structure, each.variant, video, batches
+            decided.setdefault(key, []).append(number)
+        # Decisions that meet the same hardware are further batches of one run, which takes half the
+        # time; not if attention reads what follows from them.
+        groups: dict[Hashable, list[tuple[int, Batches]]] = {}
+        for (*same, batches), numbers in decided.items():
+            apart = batches if batches.reads else None
+            hardwares = frozenset(points[number].hardware for number in numbers)
+            group = groups.setdefault((*same, batches.rule, apart, hardwares), [])
+            group += [(number, batches) for number in numbers]
         found: dict[int, RowResult] = {}
-        for batches, numbers in groups.values():
-            group = [points[number] for number in numbers]
-            rows = self._together(group, group[0].variant, batches)
-            found |= zip(numbers, rows, strict=True)
+        for group in groups.values():
+            group.sort(key=lambda each: points[each[0]].hardware)
+            rows = self._together([(points[number], batches) for number, batches in group])
+            found |= {number: row for (number, _), row in zip(group, rows, strict=True)}
         return [found[number] for number in range(len(points))]
 
     def batches(self, design: Design, sources: Sources, video: Video, variant: Variant) -> Batches:
@@ -271,7 +279,7 @@ class Machines:
             n_layers, policy = first.design.model.body.n_layers, first.design.policy
             decided = dense(first.asked.video.n_steps, n_layers, policy.batch)
             one = make_batches(decided, policy.batch, policy.tokens_per_step)
-            rows = self._together([*group.values()], BASE, one)
+            rows = self._together([(each, one) for each in group.values()], BASE)
             self.baselines |= {key: row.latency_s for key, row in zip(group, rows, strict=True)}
         found = [self.baselines[key] for key in keys]
         for oldest in [*self.baselines][:-KEPT_BASELINES]:
@@ -279,24 +287,32 @@ class Machines:
         return found
 
     def _together(
-        self, points: Sequence[Fitted], variant: Variant, batches: Batches
+        self, points: Sequence[tuple[Fitted, Batches]], variant: Variant | None = None
     ) -> Iterator[RowResult]:
         """Rows of designs of one structure and policy; as many at once as memory allows."""
-        n_steps = points[0].asked.video.n_steps
-        most = TOGETHER_BYTES // (n_steps * bytes_of_step(Hardware(points[0].design)))
-        most = max(1, most) if self._fidelity == SOLVED else 1
-        for first in range(0, len(points), most):
-            some = points[first : first + most]
+        first = points[0][0]
+        n_bytes = first.asked.video.n_steps * bytes_of_step(Hardware(first.design))
+        most = max(1, TOGETHER_BYTES // n_bytes) if self._fidelity == SOLVED else 1
+        for begin in range(0, len(points), most):
+            some = points[begin : begin + most]
             hardwares: dict[str, Hardware] = {}
-            for each in some:
+            for each, _ in some:
                 hardwares.setdefault(each.hardware, Hardware(each.design))
             phases = self.phases.get(
                 tuple(hardwares),
                 lambda found=hardwares: Phases(Columns.of([*found.values()]), self._fidelity),  # type: ignore[misc]
             )
+            parts = tuple(dict.fromkeys(batches for _, batches in some))
+            batches = parts[0]
+            if len(parts) > 1:
+                batches = self.decisions.get(parts, lambda parts=parts: Batches.joined(parts))  # type: ignore[misc]
             number = {key: place for place, key in enumerate(hardwares)}
-            candidates = [Candidate(each.design, each.fit, number[each.hardware]) for each in some]
-            yield from simulate_rows(candidates, variant, batches, some[0].asked.video, phases)
+            candidates = [
+                Candidate(each.design, each.fit, number[each.hardware], parts.index(own))
+                for each, own in some
+            ]
+            chosen, video = variant or first.variant, first.asked.video
+            yield from simulate_rows(candidates, chosen, batches, video, phases)
 
 
 def hardware_key(design: Design) -> str:

@@ -27,6 +27,7 @@ class Batches:
             means over rows and heads, rounded up, int64[G, S, L] each.
         rule: Rule by which they were made; None where nothing is decided.
         method: Name of decoding with them, in tables.
+        parts: Those that they are joined of; none if they are a whole.
     """
 
     replay: NDArray[np.bool_]
@@ -37,6 +38,18 @@ class Batches:
     reads: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
     rule: ReplayRule | None = FASTCAR
     method: str = FASTCAR.method
+    parts: "tuple[Batches, ...]" = ()
+
+    @property
+    def every_part(self) -> "tuple[Batches, ...]":
+        """Its parts, or itself."""
+        return self.parts or (self,)
+
+    @classmethod
+    def joined(cls, parts: "Sequence[Batches]") -> "Batches":
+        """Decisions side by side, as further batches; of one shape, and made by one rule."""
+        replay = np.concatenate([each.replay for each in parts])
+        return replace(parts[0], replay=replay, parts=tuple(parts))
 
     def part(self, steps: NDArray[np.intp], most: int | None = None) -> "Batches":
         """Some steps of all batches, or of the first ``most`` of them."""

@@ -269,11 +269,19 @@ class RowResult:
 
 
 class Candidate(NamedTuple):
-    """A design, its fit on its board, and the number of its hardware among those of the phases."""
+    """A design to simulate.
+
+    Attributes:
+        design: The design.
+        fit: Its fit on its board.
+        number: The number of its hardware among those of the phases.
+        part: The part of the decisions that it consumes.
+    """
 
     design: Design
     fit: FitReport
     number: int = 0
+    part: int = 0
 
 
 def simulate_rows(
@@ -305,15 +313,16 @@ def simulate_rows(
         range(video.n_steps // at_once),
     )
     simulations = simulate_designs(plan, batches)
-    ratios = replay_ratio(batches.replay, video.tokens_per_frame // at_once)
+    parts = batches.every_part
+    ratios = [replay_ratio(each.replay, video.tokens_per_frame // at_once) for each in parts]
     rows = []
-    for design, fit, number in candidates:
-        simulation = simulations[number]
+    for design, fit, number, part in candidates:
+        simulation = simulations[part][number]
         whole, decode = (
             energy(design, activity, fit.resources)
             for activity in (simulation.activity, simulation.decode_activity)
         )
-        rows.append(RowResult(variant, simulation, batches, whole, decode, *ratios))
+        rows.append(RowResult(variant, simulation, parts[part], whole, decode, *ratios[part]))
     return rows
 
 

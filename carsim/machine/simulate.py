@@ -50,6 +50,12 @@ class Visits(NamedTuple):
         cycles = by_design(self.outcome.cycles, designs)[..., None]
         return (counts @ cycles)[..., 0]
 
+    def of_batches(self, begin: int, end: int) -> "Visits":
+        """The same of some batches; all of them are alike if there is one row of counts."""
+        if self.counts.shape[1] == 1:
+            return self
+        return self._replace(counts=self.counts[:, begin:end], first=self.first[:, begin:end])
+
     def spread(self, figure: Ints) -> Ints:
         """A figure of the outcomes at each (layer-)step, 0 where other visits serve."""
         assert self.outcome_of is not None
@@ -105,19 +111,23 @@ def simulate(plan: Plan, batches: Batches, *, detail: bool = False) -> Simulatio
         batches: Decisions, bool[G, S, L, B]; S and L are those of plan and model.
         detail: Keep the outcome of each layer-step.
     """
-    (found,) = simulate_designs(plan, batches, detail=detail)
+    ((found,),) = simulate_designs(plan, batches, detail=detail)
     return found
 
 
 def simulate_designs(
     plan: Plan, batches: Batches, *, detail: bool = False
-) -> tuple[Simulation, ...]:
-    """The same on each of the designs of the plan's hardware; detail is of a single one."""
+) -> list[tuple[Simulation, ...]]:
+    """The same for each part of the batches, on each of the designs of the plan's hardware.
+
+    Detail is of a single part and design.
+    """
     check_plan(plan)
     fits = type(SCHEDULES[plan.schedule]).fitted is not Schedule.fitted
     if fits and len(plan.hw.designs) > 1:  # a schedule of its own for each
         every = range(len(plan.hw.designs))
-        return tuple(simulate(plan.of_design(number), batches) for number in every)
+        alone = [simulate_designs(plan.of_design(number), batches) for number in every]
+        return [tuple(one for (one,) in part) for part in zip(*alone, strict=True)]
     visits = [*prefill(plan)]
     for scored in (False, True):
         where = np.flatnonzero(plan.scored == scored)
@@ -128,8 +138,21 @@ def simulate_designs(
 
 def simulations(
     plan: Plan, batches: Batches, visits: Sequence[Visits], *, detail: bool
+) -> list[tuple[Simulation, ...]]:
+    """The simulation of each part and design from all visits of a run."""
+    begin, found = 0, []
+    for part in batches.every_part:
+        end = begin + len(part.replay)
+        some = [each.of_batches(begin, end) for each in visits]
+        found.append(_simulations(plan, part, some, detail=detail))
+        begin = end
+    return found
+
+
+def _simulations(
+    plan: Plan, batches: Batches, visits: Sequence[Visits], *, detail: bool
 ) -> tuple[Simulation, ...]:
-    """The simulation of each design from all visits of a run."""
+    """The simulation of each design from all visits of its batches."""
     designs, n_batches = len(plan.hw.designs), len(batches.replay)
     batch_cycles = np.zeros((designs, n_batches), np.int64)
     first_cycles = np.zeros((designs, n_batches), np.int64)

@@ -222,14 +222,21 @@ def alike(draw: st.DrawFn, design: Design) -> list[Design]:
 
 @settings(max_examples=30)
 @given(run=runs(), data=st.data())
-def test_designs_in_columns_are_what_each_is_alone(run: Run, data: st.DataObject) -> None:
+def test_designs_and_decisions_together_are_what_each_is_alone(
+    run: Run, data: st.DataObject
+) -> None:
     design, plan, batches = run
     designs = data.draw(alike(design))
     assert len({structure_of(each) for each in designs}) == 1
     hardwares = [Hardware(each) for each in designs]
+    parts = [batches]
+    if batches.reads is None:
+        parts += [replace(batches, replay=batches.replay[:2, :, ::-1])]
+        batches = Batches.joined(parts)
     together = simulate_designs(replace(plan, phases=Phases(Columns.of(hardwares))), batches)
-    for hardware, found in zip(hardwares, together, strict=True):
-        alone = simulate(replace(plan, phases=Phases(hardware)), batches)
+    each = [(part, one) for part, found in zip(parts, together, strict=True) for one in found]
+    for hardware, (part, found) in zip(hardwares * len(parts), each, strict=True):
+        alone = simulate(replace(plan, phases=Phases(hardware)), part)
         assert found.plan.hw is hardware
         assert found.totals == alone.totals
         assert (found.batch_cycles == alone.batch_cycles).all()
