@@ -85,6 +85,8 @@ def test_an_installed_kind_is_imported_when_it_is_named(tmp_path, monkeypatch):
     assert shapes.find("oval", "shape") == "Oval"
     with pytest.raises(InputError, match="no shape 'oblong'; known are round, oval; a plugin may"):
         shapes.find("oblong", "shape")
+    monkeypatch.setattr(plugins, "entry_points", None)  # nobody asks for that name again
+    assert "oblong" not in shapes
     del Registry.roles["shape"]
 
 

@@ -13,6 +13,7 @@ with one is not filled further with another, and a worker refuses a job whose pl
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_file_location
@@ -82,8 +83,9 @@ def load_plugin(path: Path) -> str:
     return digest
 
 
+@lru_cache(1 << 12)
 def load_named(name: str) -> None:
-    """Import the installed kinds of a name, if there are any.
+    """Import the installed kinds of a name, if there are any; packages are asked once.
 
     Raises:
         InputError: A package's kind cannot be imported.

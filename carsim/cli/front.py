@@ -92,7 +92,7 @@ def print_front(study: "StoredStudy") -> None:
     from carsim.base.text import count
     from carsim.cli.console import output_console, say, show
     from carsim.explore.frame import origin_note
-    from carsim.report.front_table import MOST_ROWS, front_table
+    from carsim.report.front_table import front_notes, front_table
 
     front = study.front
     if front.empty:
@@ -101,7 +101,5 @@ def print_front(study: "StoredStudy") -> None:
     verb = "is" if len(front) == 1 else "are"
     fitting = count(len(study.fitting), "point")
     title = f"{study.name}: {len(front):,} of {fitting} that fit {verb} on the front"
-    notes = list(filter(None, [origin_note(study.frame)]))
-    if len(front) > MOST_ROWS:
-        notes.append(f"{MOST_ROWS} of {len(front):,} are shown; --json and --out have all of them")
+    notes = filter(None, [origin_note(study.frame), *front_notes(study)])
     show(output_console(), [Text(title, style="bold"), front_table(study), *notes])

@@ -134,12 +134,15 @@ MEANINGS = {
 
 @contextmanager
 def sweep_progress(name: str) -> Iterator["Tell"]:
-    """A bar with rate and time left on standard error; a line a minute where nobody looks."""
+    """A bar with rate and time left on standard error, if that is a terminal."""
     from carsim.cli.console import progress_bar
 
     with progress_bar(name) as tell:
 
         def tell_points(now: "Progress") -> None:
+            if now.bounded is not None:
+                tell(*now.bounded, "bounds")
+                return
             rate = f"{now.points_per_minute:,.0f}/min" if now.evaluated else ""
             tell(now.finished, now.total, rate)
 

@@ -291,12 +291,15 @@ def bounds_of(grid: GridStudy) -> tuple[Floats, NDArray[np.bool_]]:
     Returns:
         float[points, objectives], -inf where there is no bound; and bool[points].
     """
+    grid.expect(SOFT, NOT_HELD, NOT_DECIDED)
     signs = directions(grid.study.objectives)
     evaluator = Evaluator(grid.study)
     shares = (*RESOURCES, "macs_per_cycle", *(n for n in METRICS if n.startswith(("area", "cost"))))
     wanted = tuple(name for name in signs if name in shares)
     timed = signs.keys() & (LEAST.keys() | MOST.keys())
     with_power = any(name.startswith("energy") for name in timed)
+    if timed:
+        grid.expect(NOT_WORKED, NOT_RATED, *([NOT_PRICED] if with_power else []))
     fitted = grid.table(SOFT, lambda asked: _fitted(asked, wanted, with_power))
     held = grid.table(NOT_HELD, _held)
     exact = {name: fitted[name] for name in wanted} | {"memory_used_gb": held["used"]}

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from carsim.base.errors import InputError, SolverError
 from carsim.explore.bounds import bounds_of
 from carsim.explore.evaluate import Row
-from carsim.explore.grid import Floats, GridStudy
+from carsim.explore.grid import Floats, GridStudy, Step
 from carsim.explore.pareto import directions
 from carsim.explore.points import Point, held_constraints, no_points
 from carsim.explore.store import Store
 from carsim.explore.study import Study
-from carsim.explore.workers import Result, Stop
+from carsim.explore.workers import Result
 
 CHUNK = 8
 """Designs of a task."""
@@ -33,7 +33,7 @@ class CertifiedFront:
 
     Args:
         study: A grid with objectives.
-        stop: True once nothing more shall begin.
+        step: As in :class:`~carsim.explore.grid.GridStudy`, told while bounds are computed.
 
     Attributes:
         total: Designs of the grid that pass the filters, all of which are bounded.
@@ -45,11 +45,11 @@ class CertifiedFront:
         KeyboardInterrupt: It was stopped while bounds were computed.
     """
 
-    def __init__(self, study: Study, stop: Stop = lambda: False) -> None:
+    def __init__(self, study: Study, step: Step = lambda done, total: None) -> None:
         if not study.objectives:
             place = f"study {study.name}: $.objectives"
             raise InputError(place, "are missing", "name at least one, such as latency_s")
-        self._study, self._grid = study, GridStudy(study, stop)
+        self._study, self._grid = study, GridStudy(study, step)
         self._passing = np.flatnonzero(self._grid.passing())
         self.total = len(self._passing)
         if not self.total:

@@ -53,6 +53,7 @@ def frame_of(store: Store) -> "pd.DataFrame":
         blocks.append(pd.DataFrame([cells for _, _, cells in rows], columns=columns))
     named = {axis: _axis([values[axis] for values in points]) for axis in axes}
     results = pd.concat(blocks or [pd.DataFrame(columns=columns)], ignore_index=True)
+    results = results.infer_objects()  # a block without any figure has no type of its own
     results = results.reindex(columns=[*dict.fromkeys((*result_columns(), *columns))])
     empty = [name for name in METRICS if results[name].isna().all()]
     results = results.astype(dict.fromkeys(empty, "float64"))

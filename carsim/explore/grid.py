@@ -1,6 +1,7 @@
 """A grid study as arrays: a dimension per axis, and tables over those that a figure depends on."""
 
 import itertools
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ Floats = NDArray[np.float64]
 Cell = Mapping[str, Any]
 """Figures of a part of the grid by name: numbers, or arrays of them."""
 
+Step = Callable[[int, int], None]
+
 REFUSALS = (InputError, ValueError, LookupError, ArithmeticError)
 """Raised by a design whose fields do not go together; its exact evaluation says why."""
 
@@ -28,7 +31,8 @@ class GridStudy:
 
     Args:
         study: The study.
-        stop: True once nothing more shall begin.
+        step: Called with the designs that tables have needed so far and will need, as far as they
+            are known; it may raise KeyboardInterrupt.
 
     Attributes:
         study: The study.
@@ -39,13 +43,14 @@ class GridStudy:
         InputError: It draws its points, or has too many.
     """
 
-    def __init__(self, study: Study, stop: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, study: Study, step: Step = lambda done, total: None) -> None:
         if study.file.sampling.method != "grid":
             place, problem = f"study {study.name}: $.sampling", "draws points"
             cure = "leave it out: a certified front is that of a whole grid"
             raise InputError(place, problem, cure)
         check_size(study)
-        self.study, self.axes, self._stop = study, study.axes, stop
+        self.study, self.axes, self._step = study, study.axes, step
+        self._done = self._total = 0
         self.shape = tuple(len(axis.values) for axis in study.axes)
         self._evaluator = Evaluator(study)
         fixed = {path: value for path, value in study.fixed.items() if path not in PSEUDO_PATHS}
@@ -80,6 +85,10 @@ class GridStudy:
         values = {axis.name: axis.values[int(place)] for axis, place in pairs}
         return make_point(self.study, ordinal, values)
 
+    def expect(self, *tables: tuple[str, ...]) -> None:
+        """Count the designs of tables to come; see :meth:`table`."""
+        self._total += sum(math.prod(self._values(self._held(each))[0]) for each in tables)
+
     def table(self, without: tuple[str, ...], make: Callable[[Asked], Cell]) -> dict[str, Floats]:
         """Figures over the axes on which they depend.
 
@@ -96,7 +105,7 @@ class GridStudy:
             InputError: Every design is refused.
             KeyboardInterrupt: It was stopped.
         """
-        held = [_is_below(axis, without) for axis in self.axes]
+        held = self._held(without)
         shape, every = self._values(held)
         others = [axis for axis, is_held in zip(self.axes, held, strict=True) if is_held]
         cells = [self._first_cell(values, others, make) for values in every]
@@ -121,6 +130,9 @@ class GridStudy:
 
     # ---------------------------------------------------------------- private
 
+    def _held(self, without: tuple[str, ...]) -> list[bool]:
+        return [_is_below(axis, without) for axis in self.axes]
+
     def _values(self, held: list[bool]) -> tuple[tuple[int, ...], Iterator[dict[str, Any]]]:
         """Shape and values of axes, of which those that are held stay at their first value."""
         kept = [
@@ -135,6 +147,7 @@ class GridStudy:
         self, values: dict[str, Any], held: Sequence[Axis], make: Callable[[Asked], Cell]
     ) -> Cell | None:
         """The cell of the first values of the held axes with which it is not refused."""
+        self._done += 1
         for place in range(max((len(axis.values) for axis in held), default=1)):
             own = {axis.name: axis.values[min(place, len(axis.values) - 1)] for axis in held}
             if (cell := self._cell(values | own, make)) is not None:
@@ -142,8 +155,7 @@ class GridStudy:
         return None
 
     def _cell(self, values: Mapping[str, Any], make: Callable[[Asked], Cell]) -> Cell | None:
-        if self._stop():
-            raise KeyboardInterrupt
+        self._step(self._done, self._total)
         changes = changes_of(self.study, values)
         try:
             design = None

@@ -349,5 +349,8 @@ def open_store(folder: str | Path) -> Store:
     """
     path = Path(folder) / STORE_FILE
     if not os.path.isfile(path):  # noqa: PTH113 - never raises, whatever the path
+        if os.path.isfile(Path(folder) / LOCK_FILE):  # noqa: PTH113
+            problem, cure = "has no result yet", "wait for its sweep, or start that again"
+            raise InputError(str(folder), problem, cure)
         raise InputError(str(folder), f"holds no {STORE_FILE}", "name the folder of a sweep")
     return Store(path)

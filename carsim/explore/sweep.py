@@ -37,6 +37,7 @@ class Progress:
         counts: Results by status.
         dominated: Points without a result that are proven to be dominated.
         misfits: Points without a result that are proven not to fit.
+        bounded: Designs of which bounds have been computed, and of how many, until that is done.
     """
 
     total: int
@@ -45,6 +46,7 @@ class Progress:
     counts: Counter[str]
     dominated: int = 0
     misfits: int = 0
+    bounded: tuple[int, int] | None = None
 
     @property
     def finished(self) -> int:
@@ -56,6 +58,9 @@ class Progress:
         """Rate of this call so far."""
         return 60 * self.evaluated / self.seconds if self.seconds else 0.0
 
+
+BOUNDS_TOLD = 256
+"""Designs that are bounded between two looks at how far it is."""
 
 Tell = Callable[[Progress], None]
 
@@ -202,13 +207,21 @@ def fill(
         KeyboardInterrupt: Ctrl-C was pressed; what was under way has been stored.
     """
     with interruptible() as stop:
+        begun = monotonic()
+
+        def step(done: int, designs: int) -> None:
+            if stop():
+                raise KeyboardInterrupt
+            if not done % BOUNDS_TOLD:
+                tell(Progress(0, 0, monotonic() - begun, Counter(), bounded=(done, designs)))
+
         if scheduler is None and workers != 0:
             prepare()  # while it imports, points are made and what is stored is read
         chooser: Chooser
         if points is not None:
             chooser = Searcher(study, seed, points)
         else:
-            chooser = CertifiedFront(study, stop) if front_only else AllPoints(make_points(study))
+            chooser = CertifiedFront(study, step) if front_only else AllPoints(make_points(study))
         store.claim(study, "sweep" if points is None else "search", chooser.total)
         chooser.resume(store)
         return work_off(store, chooser, partial(start_crew, study, workers, scheduler), stop, tell)

@@ -124,6 +124,12 @@ def _resource(name: str, title: str) -> Metric:
     return Metric(name, unit, title, meaning, "sum over components", "lower", count, True, "no")
 
 
+def _clock_share(run: Run) -> float | None:
+    board = run.design.board
+    fastest_mhz = board.technology.published_clock_mhz(run.design, run.fit.resources)
+    return None if fastest_mhz is None else board.fabric_clock_mhz / fastest_mhz
+
+
 def _area(which: int) -> Get:
     nothing = (None, None)
     return _of_run(lambda run: run.fit.intervals.get("area_mm2", nothing)[which])
@@ -281,6 +287,10 @@ _ROWS = (
            "What the design needs of the scarcest resource; above 100 % it does not fit",
            "max(needed / available)", "lower",
            _of_run(lambda run: max(row.share for row in run.fit.rows)),
+           of_design=True, shown="no"),
+    Metric("clock_share", "share", "clock, of published",
+           "Clock over the fastest of published designs of such an occupancy or node",
+           "clock / fastest published clock", None, _of_run(_clock_share),
            of_design=True, shown="no"),
     *(
         each

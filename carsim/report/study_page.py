@@ -9,7 +9,7 @@ from carsim.explore.frame import origin_note
 from carsim.explore.store import STORE_FILE
 from carsim.metrics import METRICS
 from carsim.report.figures.pareto import axis_title, front_plot, heading
-from carsim.report.front_table import MOST_ROWS, front_table, text_of
+from carsim.report.front_table import MOST_ROWS, front_notes, front_table, text_of
 from carsim.report.html import chart, links_to, page
 from carsim.report.stored_study import StoredStudy
 
@@ -48,7 +48,7 @@ def study_page(study: StoredStudy, folder: Path, address: str) -> str:
         charts={"front": chart(front_plot({study.name: study}))} if len(study.fitting) else {},
         asked=list(_asked(study)),
         misfits=_misfits(study),
-        most_rows=MOST_ROWS,
+        notes=list(front_notes(study)),
         links=links_to(BESIDE, folder, address),
     )
 

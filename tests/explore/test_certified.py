@@ -183,5 +183,13 @@ def test_another_front_of_some_points_is_refused(tmp_path):
 
 def test_bounds_end_at_once_when_they_are_stopped(tmp_path):
     study = load_study(write_study(tmp_path, objectives=["latency_s"]))
+    told = []
+
+    def step(done: int, total: int) -> None:
+        told.append((done, total))
+        if done == 2:
+            raise KeyboardInterrupt
+
     with pytest.raises(KeyboardInterrupt):
-        CertifiedFront(study, stop=lambda: True)
+        CertifiedFront(study, step)
+    assert told[-1][0] == 2 < told[-1][1]

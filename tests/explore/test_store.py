@@ -13,7 +13,7 @@ from carsim.base.errors import InputError
 from carsim.explore.evaluate import _plain
 from carsim.explore.frame import frame_of
 from carsim.explore.points import make_points
-from carsim.explore.store import STORE_FILE, Store, open_store
+from carsim.explore.store import LOCK_FILE, STORE_FILE, Store, open_store
 from carsim.explore.study import Study, load_study
 from carsim.explore.sweep import sweep
 
@@ -127,6 +127,9 @@ def test_a_line_without_an_end_is_read_in_parts(swept: Path, monkeypatch) -> Non
 def test_a_folder_without_a_store_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"holds no store.txt; name the folder of a sweep"):
         open_store(tmp_path)
+    (tmp_path / LOCK_FILE).touch()
+    with pytest.raises(InputError, match="has no result yet; wait for its sweep"):
+        open_store(tmp_path)
     (tmp_path / STORE_FILE).write_text("no store\n")
     with pytest.raises(InputError, match="is no store of carsim, or its first line is damaged"):
         open_store(tmp_path)
@@ -194,3 +197,19 @@ def test_whole_numbers_of_64_bits_are_kept_and_larger_ones_are_floats(end: int) 
     assert (_plain(end), type(_plain(end))) == (end, int)
     assert (_plain(beyond), type(_plain(beyond))) == (float(beyond), float)
     assert (_plain("a\ud800b"), _plain(float("nan"))) == ("a\\ud800b", None)
+
+
+def test_figures_have_types_even_if_the_first_points_have_none(
+    store: Store, study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points = make_points(study)
+    figures = {"latency_s": 1.5, "batches": 2, "limit": "memory", "fits": True}
+    rows = [{"status": "misfit"}] * 3 + [{**OK, **figures}] * 2
+    store.add(zip(points, rows, strict=False))
+    whole = frame_of(store)
+    assert {name: whole[name].dtype.kind for name in ("latency_s", "batches")} == dict.fromkeys(
+        ("latency_s", "batches"), "f"
+    )
+    for size in (1, 2):
+        monkeypatch.setattr("carsim.explore.frame.BLOCK", size)
+        pd.testing.assert_frame_equal(frame_of(store), whole)

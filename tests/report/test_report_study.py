@@ -16,6 +16,7 @@ from carsim.explore.study import load_study
 from carsim.explore.sweep import fill
 from carsim.metrics import METRICS
 from carsim.report.figures.pareto import front_plot
+from carsim.report.front_table import front_notes, front_table
 from carsim.report.report import write_page
 from carsim.report.stored_study import read_study
 
@@ -178,3 +179,17 @@ def test_of_more_objectives_the_first_two_have_their_own_front(tmp_path: Path) -
     corners = set(zip(line.x, line.y, strict=True))
     for x, y in zip(points.x, points.y, strict=True):
         assert (x, y) in corners or any(a <= x and b <= y for a, b in corners)
+
+
+def test_points_equal_in_all_objectives_are_shown_once_and_fast_clocks_told(folder: Path) -> None:
+    study = read_study(folder)
+    assert list(front_notes(study)) == []
+    two = study.counted.head(2).assign(knee=[False, True], clock_share=[0.5, 1.5], latency_s=[2, 1])
+    study.__dict__["front"] = two.assign(seconds_per_video=1.0, energy_per_video_j=2.0)
+    (row,) = front_table(study).rows
+    assert row[0] == "knee"
+    assert list(front_notes(study)) == [
+        "Of 2 points, those equal in all objectives are shown once.",
+        "1 point has a clock beyond published designs (clock_share above 100 %). "
+        "The constraint 'clock_share <= 1' leaves such points out.",
+    ]

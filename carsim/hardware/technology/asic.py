@@ -244,12 +244,16 @@ class Asic(Technology, GrownSection):
                 f"area: up to {high:.1f} mm2 if all constants err upwards, "
                 f"{self.area_mm2:.1f} available"
             )
-        fastest_mhz = FASTEST_MHZ[self.node]
+        fastest_mhz = self.published_clock_mhz(design, used)
         if clock_mhz > fastest_mhz:
             yield (
                 f"clock: {clock_mhz:g} MHz is more than the {fastest_mhz:g} MHz of the fastest "
                 f"published accelerator of {self.node.removesuffix('nm')} nm"
             )
+
+    def published_clock_mhz(self, design: AnyDesign, used: Resources) -> float:
+        """Clock of the fastest published accelerator of this node, in MHz."""
+        return FASTEST_MHZ[self.node]
 
     def idle_power(self, design: AnyDesign, used: Resources) -> Iterable[IdlePower]:
         """Leakage and clock of all of the area in use, never gated."""

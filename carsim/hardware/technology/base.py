@@ -208,8 +208,8 @@ class Technology(Section, ABC):
     * :meth:`warnings` says what may not work out though everything fits, such as the clock;
     * :meth:`idle_power` takes what :meth:`resources` gives, at the clock of the design's board.
 
-    It may replace :meth:`intervals`, :meth:`prices`, :meth:`choices` and
-    :meth:`interface_pj_per_bit`, which otherwise are those of a bought board.
+    It may replace :meth:`published_clock_mhz`, and :meth:`intervals`, :meth:`prices`,
+    :meth:`choices` and :meth:`interface_pj_per_bit`, which otherwise are those of a bought board.
     """
 
     kind: str
@@ -246,6 +246,10 @@ class Technology(Section, ABC):
     @abstractmethod
     def warnings(self, design: AnyDesign, used: Resources) -> Iterable[str]:
         """Warnings, a line each."""
+
+    def published_clock_mhz(self, design: AnyDesign, used: Resources) -> float | None:
+        """Fastest clock of published designs that are comparable, in MHz; None if unknown."""
+        return None
 
     def intervals(self, design: AnyDesign) -> Mapping[str, tuple[float, float]]:
         """Ends of amounts that are known within an interval, by name of the resource."""

@@ -198,12 +198,15 @@ class Fpga(Technology):
 
     def warnings(self, design: AnyDesign, used: Resources) -> Iterable[str]:
         """A clock beyond what published designs of this occupancy reach."""
-        clock_mhz, plausible = design.board.fabric_clock_mhz, self.plausible_clock_mhz(design, used)
-        if clock_mhz > plausible:
+        clock_mhz, fastest_mhz = (
+            design.board.fabric_clock_mhz,
+            self.published_clock_mhz(design, used),
+        )
+        if clock_mhz > fastest_mhz:
             shares = self._shares(design.board, used)
             fullest = max(shares, key=shares.__getitem__)
             yield (
-                f"clock: {clock_mhz:g} MHz is more than the {plausible:g} MHz that published "
+                f"clock: {clock_mhz:g} MHz is more than the {fastest_mhz:g} MHz that published "
                 f"designs of this occupancy reach ({fullest} {shares[fullest]:.0%})"
             )
 
@@ -222,7 +225,7 @@ class Fpga(Technology):
             watts = used.totals.get(name, 0) / per * design.board.fabric_clock_mhz * 1e-6
             yield IdlePower(f"clocked {label}", field, uw_per_mhz, watts)
 
-    def plausible_clock_mhz(self, design: AnyDesign, used: Resources) -> float:
+    def published_clock_mhz(self, design: AnyDesign, used: Resources) -> float:
         """Fastest clock, in MHz, that designs of such an occupancy have been published with."""
         shares = self._shares(design.board, used)
         pressure = max(share / CLOSURE_LIMITS[name] for name, share in shares.items())

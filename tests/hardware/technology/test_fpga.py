@@ -145,7 +145,7 @@ def test_buffers_go_to_the_ram_of_which_they_take_the_smaller_share() -> None:
 def test_plausible_clock_falls_with_occupancy(lut_share: float, clock_mhz: float) -> None:
     kv260 = load_design("kv260")
     used = Resources({"all": {"lut": int(lut_share * (kv260.board.lut or 0))}})
-    assert Fpga().plausible_clock_mhz(kv260, used) == clock_mhz
+    assert Fpga().published_clock_mhz(kv260, used) == clock_mhz
 
 
 buffers = st.builds(
