@@ -73,15 +73,14 @@ def run(
     # Ratios of latencies are the solver's, at whatever fidelity the latencies are.
     solved = phases if fidelity == SOLVED else Phases(phases.hw)
     rows = _with_interval(rows, index, solved)
-    chosen = rows[index]
-    plan = replace(chosen.simulation.plan, phases=solved)
+    plan = replace(rows[index].simulation.plan, phases=solved)
     head_cycles = int(phases.head().cycles[0]) * plan.n_steps
     return Report(
         design=design,
         rows=tuple(rows),
-        chosen=chosen,
+        chosen=rows[index],
         fit=fit,
-        elasticities=elasticities(plan, chosen.batches) if what_if else (),
+        elasticities=elasticities(plan, rows[index].batches) if what_if else (),
         head_seconds=head_cycles / (design.board.fabric_clock_mhz * 1e6),
         traces=tuple((trace.title, trace.sha256) for trace in sources.traces),
         mapped_from=tuple({t.n_layers for t in sources.traces} - {design.model.body.n_layers}),
