@@ -72,8 +72,8 @@ def test_every_kind_is_known_by_its_own_name() -> None:
 
 
 def test_a_design_is_handed_downwards_and_seldom_back() -> None:
-    """Goals are 6 returns, and 12 files with ``.cores``; ``python tests/walk.py`` names them."""
+    """At most 6 returns; the goal is 12 files with ``.cores``; ``python tests/walk.py`` names them."""
     walk = walk_of(load_design("zcu102"))
     assert not walk.upward
-    assert walk.returns <= 12
+    assert walk.returns <= 6
     assert len(readers_of("cores")) <= 36

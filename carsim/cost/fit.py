@@ -108,19 +108,18 @@ def check_fit(
         kv_held: Tokens that the cache of each layer holds, if recorded: see :func:`capacity`.
     """
     board, technology = design.board, design.board.technology
-    used, memories = technology.resources(design), capacity(design, video, rule, kv_held)
+    used = technology.resources(design)
+    warnings, intervals = tuple(technology.warnings(design, used)), technology.intervals(design)
+    prices, memories = tuple(technology.prices(design)), capacity(design, video, rule, kv_held)
+    buffers = (row for _, row in buffer_rows(design, video))
     return FitReport(
-        (
-            *technology.rows(board, used),
-            *memory_rows(memories),
-            *(row for _, row in buffer_rows(design, video)),
-        ),
-        (*technology.warnings(design, used), *_warnings(design)),
+        (*technology.rows(board, used), *memory_rows(memories), *buffers),
+        (*warnings, *_warnings(design)),
         used,
         technology.counts(board, used),
         memories,
-        technology.intervals(design),
-        tuple(technology.prices(design)),
+        intervals,
+        prices,
     )
 
 

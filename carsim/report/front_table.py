@@ -30,7 +30,7 @@ def front_table(study: StoredStudy) -> Table:
 
 
 def front_notes(study: StoredStudy) -> Iterator[str]:
-    """What to know of the points in the table, a sentence or two each."""
+    """Notes on the points in the table, a sentence or two each."""
     front, different = study.front, len(_different(study))
     if different < len(front):
         yield f"Of {len(front):,} points, those equal in all objectives are shown once."
