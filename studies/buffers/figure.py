@@ -71,12 +71,12 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
     slower = gbs.loc[16, "latency_s"] / gbs.loc[4, "latency_s"] - 1
     answer = f"""\
 A weight buffer of {knees["zcu102_16gb"]} KiB a core is large enough on the ZCU102, and one of
-{knees["u280"]} KiB on the U280: two tiles, and what memory delivers while a request is under way.
-With smaller buffers the time grows up to {worst(frame):.1f}-fold. Larger buffers, up to 8 MiB a
-core, save {100 * gain:.1f} % at most, because a layer's weights take 105 MB. KV buffers beyond
-their smallest size save {100 * kv_gain:.1f} % at most. The replay cache needs memory but no on-chip
-buffer. 16 bits instead of 4 cost {100 * slower.max():.2f} % of the time, and 16 GB hold a batch of
-{held[16]} with 16 bits, {held[8]} with 8 and {held[4]} with 4."""
+{knees["u280"]} KiB on the U280: two tiles, and what memory delivers while a request is under
+way. With smaller buffers the time grows up to {worst(frame):.1f}-fold. Larger buffers, up to 8
+MiB a core, save {100 * gain:.1f} % at most, because a layer's weights take 105 MB. KV buffers
+beyond their smallest size save {100 * kv_gain:.1f} % at most. The replay cache needs memory but
+no on-chip buffer. 16 bits instead of 4 cost {100 * slower.max():.2f} % of the time, and 16 GB
+hold a batch of {held[16]} with 16 bits, {held[8]} with 8 and {held[4]} with 4."""
     return {"answer": answer, "tiles": _tiles(frame)}
 
 

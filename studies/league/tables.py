@@ -183,22 +183,22 @@ def answer(quality: pd.DataFrame, table: pd.DataFrame) -> str:
     at_stock = alone[(alone["machine"] == stock) & (alone["frames"] == FRAMES[0])]
     slow = [f"`{n}`" for n in DESIGNS if _of(table, SEARCH, n, FRAMES[0])["gain"] < 1]
     return f"""\
-An attention policy pays in proportion to attention's share of the time. At 8 frames this share is
-{", ".join(share(name) for name in DESIGNS)}. On `{stock}` no attention policy gains more than
+An attention policy pays in proportion to attention's share of the time. At 8 frames this share
+is {", ".join(share(name) for name in DESIGNS)}. On `{stock}` no attention policy gains more than
 {_percent(at_stock["gain"].max() - 1)}; FastCar's replay gains {gain(REPLAY, stock, 8)} times, at
-a loss of {replay}. The same number of random skips, whose outputs are younger, loses {skips:.3f}.
-This proxy model hardly needs its MLPs: both losses measure stale outputs, not the value of replay
-([proxy](../proxy/README.md)). On the other three machines, DraftAttention reads
+a loss of {replay}. The same number of random skips, whose outputs are younger, loses
+{skips:.3f}. This proxy model hardly needs its MLPs: both losses measure stale outputs, not the
+value of replay ([proxy](../proxy/README.md)). On the other three machines, DraftAttention reads
 {_percent(losses.loc[FEW, "density"])} of the keys and gains {gains(8)} times for
-{losses.loc[FEW, "excess"]:.3f} nats. Extrapolated to 64 frames it gains {gains(64)} times, but no
-machine has room for its cache. TempCache at theta 0.5 shows no loss on ten scenes of 8 frames,
-where a window of two frames, its simplest alternative, loses {losses.loc[WINDOW, "excess"]:.3f}.
-Only TempCache makes room without a window: the machines then hold {room(MERGED, 0)} frames or more,
-and with a dense cache {room(DENSE, 0)} to {room(DENSE, -1)}. A search through keys of 4 bits
-chooses best, but the search makes it slower than dense decoding on {" and ".join(slow)}. The best
-combination of three, DraftAttention, replay and W4A4, gains {gain(THREE, "zcu102_16gb", 8)} times
-on `zcu102_16gb` and loses {losses.loc[THREE, "excess"]:.3f} nats. All losses were measured at 8
-frames."""
+{losses.loc[FEW, "excess"]:.3f} nats. Extrapolated to 64 frames it gains {gains(64)} times, but
+no machine has room for its cache. TempCache at theta 0.5 shows no loss on ten scenes of 8
+frames, where a window of two frames, its simplest alternative, loses
+{losses.loc[WINDOW, "excess"]:.3f}. Only TempCache makes room without a window: the machines then
+hold {room(MERGED, 0)} frames or more, and with a dense cache {room(DENSE, 0)} to
+{room(DENSE, -1)}. A search through keys of 4 bits chooses best, but the search makes it slower
+than dense decoding on {" and ".join(slow)}. The best combination of three, DraftAttention,
+replay and W4A4, gains {gain(THREE, "zcu102_16gb", 8)} times on `zcu102_16gb` and loses
+{losses.loc[THREE, "excess"]:.3f} nats. All losses were measured at 8 frames."""
 
 
 # ------------------------------------------------------------------ figures

@@ -64,12 +64,12 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
     shared = tensor[tensor.index.get_level_values(0) == "broadcast"]
     private = tensor[tensor.index.get_level_values(0) == "private"]
     answer = f"""\
-If each core computes whole sequences, `drs` is fastest where cores are the limit: on {said["drs"]}
-machines, by {_span(drs)} over `static`. `pack` is fastest where each core streams its own weights
-and memory is the limit: on {said["pack"]} machines, by {_span(pack)}. `static` is fastest on
-{(by_schedule == "static").sum() or "none"}, and no schedule matters on the other
-{(by_schedule == "no matter").sum()}. Tensor mapping, which splits every matrix over the cores, is
-faster than all three schedules on {(overall == "tensor").sum()} of {total} machines: by
+If each core computes whole sequences, `drs` is fastest where cores are the limit: on
+{said["drs"]} machines, by {_span(drs)} over `static`. `pack` is fastest where each core streams
+its own weights and memory is the limit: on {said["pack"]} machines, by {_span(pack)}. `static`
+is fastest on {(by_schedule == "static").sum() or "none"}, and no schedule matters on the other
+{(by_schedule == "no matter").sum()}. Tensor mapping, which splits every matrix over the cores,
+is faster than all three schedules on {(overall == "tensor").sum()} of {total} machines: by
 {_span(shared)} over `static` with broadcast weights, by {_span(private)} with private weights."""
     return {"answer": answer}
 

@@ -50,12 +50,12 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
         return f"{gain(machine, policy, 8):.2f}x to {gain(machine, policy, 64):.2f}x"
 
     answer = f"""\
-From 8 to 64 frames, dense decoding takes {growth(one):.0f} times as long with one video on a ZCU102
-with 16 GB, and {growth(four):.0f} times as long with four, because attention grows with the square
-of the length. FastCar's gain goes from {pair(one, "FastCar")}. The gain of a window of 256 tokens
-goes from {pair(one, "sparse")}, and that of both from {pair(one, "both")} (with four videos from
-{pair(four, "both")}). The memory holds one dense video of {_most_frames(one)} frames, or four of
-{_most_frames(four)}; with a window it holds any length."""
+From 8 to 64 frames, dense decoding takes {growth(one):.0f} times as long with one video on a
+ZCU102 with 16 GB, and {growth(four):.0f} times as long with four, because attention grows with
+the square of the length. FastCar's gain goes from {pair(one, "FastCar")}. The gain of a window
+of 256 tokens goes from {pair(one, "sparse")}, and that of both from {pair(one, "both")} (with
+four videos from {pair(four, "both")}). The memory holds one dense video of {_most_frames(one)}
+frames, or four of {_most_frames(four)}; with a window it holds any length."""
     rows = []
     for machine in MACHINES:
         for frames in LENGTHS:
