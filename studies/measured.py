@@ -25,7 +25,7 @@ def wider() -> str:
     return f"""\
 The loss at {shipped["ratio"]:.0%} replay is {shipped["replay"]:.3f} nats per token over
 {shipped["scenes"]} scenes, and {shipped["nothing"]:.3f} if nothing is added at the same places.
-It measures stale outputs, {STALE}. In a small model that needs its MLPs, the loss at
+Both losses measure stale outputs, {STALE}. In a small model that needs its MLPs, the loss at
 {small["ratio"]:.0%} replay is {small["replay"]:.3f}, and {small["nothing"]:.3f} if nothing is
 added.""".replace("%", " %")
 

@@ -55,16 +55,17 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
     u55c = _by_moved(table, "U55C, 8-bit KV")["nothing"]
     without, with_head = (_by_moved(table, f"ZCU102, {end}") for end in ("no head", "head"))
     zcu104 = _by_moved(table, "ZCU104, head").values()
+    best = min(deep, key=lambda moved: deep[moved])
     answer = f"""\
-Put what is read at every step into the fast memory, in order of its bytes; the replay cache may
+Put data that is read at every step into the fast memory, the largest first; the replay cache may
 lie in any memory. On a U280 the replay cache in DDR4 costs nothing. With the KV cache in DDR4 a
 video takes {slower("KV, replay cache")} as long, with the head {slower("replay cache, head")},
 with the weights {slower("weights, replay cache")}. An 8-bit KV cache does not fit HBM next to
-the weights. Then it is best to move {min(deep, key=lambda moved: deep[moved])} to DDR4: a video
-takes {min(deep.values()):.1f} s, and {u55c:.1f} s on a U55C, whose HBM holds everything. On a
-stock ZCU102 the head fits only the PL memory, and a video takes {min(with_head.values()):.0f} s
-instead of {min(without.values()):.0f} s without a head. On a ZCU104 with its socket filled,
-weights fit only the PL memory. Both memories are about as fast, so the place of the rest changes
+the weights. Then it is best to move {best.replace(", ", " and ")} to DDR4: a video takes
+{deep[best]:.1f} s, and {u55c:.1f} s on a U55C, whose HBM holds everything. On a stock ZCU102 the
+head fits only the PL memory, and a video takes {min(with_head.values()):.0f} s instead of
+{min(without.values()):.0f} s without a head. On a ZCU104 with its socket filled, weights fit
+only the PL memory. Both memories are about as fast, so the place of the rest changes
 {min(zcu104):.0f} s by {max(zcu104) - min(zcu104):.2f} s. Two memories do not add up, because
 phases run one after another."""
     return {"answer": answer}
