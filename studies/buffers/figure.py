@@ -117,12 +117,8 @@ def _tiles(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame, path: Path) -> None:
     """Tiles above, large weight buffers, KV buffers and the replay cache below."""
-    with drawing(
-        path,
-        9.5,
-        6.4,
-        "On-chip buffers stop paying at a few tiles; the replay cache needs room, not speed",
-    ) as figure:
+    title = "On-chip buffers stop paying at a few tiles; the replay cache needs room, not speed"
+    with drawing(path, 9.5, 6.4, title) as figure:
         top, bottom = figure.subplots(2, 3)
         for axes, design in zip(top[:2], NAMES, strict=True):
             _draw_tiles(axes, slowdowns(frame, design), NAMES[design])

@@ -90,12 +90,8 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
         )
         for _, row in _fitting(table, case).iloc[[0, -1]].iterrows()
     ]
-    with drawing(
-        path,
-        11.5,
-        4.2,
-        "What lies in the second memory, and what that costs: the replay cache alone is free",
-    ) as figure:
+    title = "What lies in the second memory, and what that costs: the replay cache alone is free"
+    with drawing(path, 11.5, 4.2, title) as figure:
         left, right = figure.subplots(1, 2)
         _draw_bars(left, cards, "Alveo cards: what lies in DDR4 instead of HBM")
         _draw_bars(right, zynq, "Zynq boards: what lies in PL memory")

@@ -179,12 +179,8 @@ def main() -> None:
     text = quoted(readme.read_text(encoding="utf-8"), {"build": table_of(found)})
     readme.write_text(text, encoding="utf-8")
     print(table_of(found))
-    with drawing(
-        HERE / "build.png",
-        11,
-        3.6,
-        "What to build: up and left is worse, diamonds need no scores and no DRS",
-    ) as figure:
+    title = "What to build: up and left is worse, diamonds need no scores and no DRS"
+    with drawing(HERE / "build.png", 11, 3.6, title) as figure:
         panels = figure.subplots(1, len(DESIGNS), sharey=True)
         for axes, (_, part) in zip(panels, found.groupby("design", sort=False), strict=True):
             draw(axes, part)

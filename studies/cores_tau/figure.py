@@ -134,12 +134,8 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
     """Energy over latency of both boards, a colour for what quality loses."""
     frame = complete(frame)
     colours = ScalarMappable(Normalize(0, frame["quality_loss"].max()), "viridis_r")
-    with drawing(
-        path,
-        9.5,
-        4.6,
-        "Cores x tau on the ZCU102: filled: on the Pareto front of time, energy and quality",
-    ) as figure:
+    title = "Cores x tau on the ZCU102: filled: on the Pareto front of time, energy and quality"
+    with drawing(path, 9.5, 4.6, title) as figure:
         for axes, (study, name) in zip(figure.subplots(1, 2), BOARDS.items(), strict=True):
             _draw_board(axes, frame, study, colours)
             axes.set_title(name)

@@ -57,12 +57,8 @@ window and both gain {"; ".join(said)}. Which of the two alone gains more depend
 def draw(frame: pd.DataFrame, path: Path) -> None:
     """Latency over the replay ratio by attention, and the loss of the proxy model."""
     at = _indexed(frame)
-    with drawing(
-        path,
-        13,
-        3.6,
-        "Replay spares the MLP, a window spares the KV cache: the seconds saved add up",
-    ) as figure:
+    title = "Replay spares the MLP, a window spares the KV cache: the seconds saved add up"
+    with drawing(path, 13, 3.6, title) as figure:
         *machines, last = figure.subplots(1, 4)
         for axes, design in zip(machines, DESIGNS, strict=True):
             _draw_latency(axes, at, design)

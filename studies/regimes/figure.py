@@ -84,9 +84,8 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
     table = latencies(frame)
     named = ", ".join(SCHEDULES)
     questions = ((named, SCHEDULES), (f"{named}, tensor", (*SCHEDULES, "tensor")))
-    with drawing(
-        path, 9.5, 8.2, "The fastest schedule or mapping, and its gain over static in %"
-    ) as figure:
+    title = "The fastest schedule or mapping, and its gain over static in %"
+    with drawing(path, 9.5, 8.2, title) as figure:
         axes = figure.subplots(4, 3, sharex=True, sharey=True)
         for row, (question, ways, sharing) in enumerate(
             (question, ways, sharing) for question, ways in questions for sharing in SHARINGS

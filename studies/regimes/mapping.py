@@ -44,12 +44,8 @@ take {memory[PRIVATE] / memory[WHOLE]:.1f} times as long."""
 
 def draw(frame: pd.DataFrame, path: Path) -> None:
     """Bars of latency, replay under the better schedule, beside the bound of whole sequences."""
-    with drawing(
-        path,
-        9.5,
-        3.6,
-        "Mappings of the same machine, with replay; dashed: bound of whole sequences",
-    ) as figure:
+    title = "Mappings of the same machine, with replay; dashed: bound of whole sequences"
+    with drawing(path, 9.5, 3.6, title) as figure:
         for axes, (study, name) in zip(figure.subplots(1, 2), STUDIES.items(), strict=True):
             part = _replaying(frame, study)
             least = part.groupby("laid out", sort=False)["latency_s"].min()[::-1]

@@ -72,12 +72,8 @@ frames, or four of {_most_frames(four)}; with a window it holds any length."""
 def draw(frame: pd.DataFrame, path: Path) -> None:
     """Time of a step, memory and gains over the number of frames."""
     at = _longer(frame)
-    with drawing(
-        path,
-        11,
-        4.2,
-        "Longer videos: replay's gain fades, a window's grows, and together they gain most",
-    ) as figure:
+    title = "Longer videos: replay's gain fades, a window's grows, and together they gain most"
+    with drawing(path, 11, 4.2, title) as figure:
         time, memory, gains = figure.subplots(1, 3)
         _draw_time(time, at)
         _draw_memory(memory, at)

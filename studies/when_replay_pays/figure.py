@@ -130,9 +130,8 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
     broadcast, private = (
         frame[frame["machine.weight_sharing"] == sharing] for sharing in ("broadcast", "private")
     )
-    with drawing(
-        path, 9.5, 6.6, f"What replay brings at tau {TAU:g}, and what coarser decisions cost"
-    ) as figure:
+    title = f"What replay brings at tau {TAU:g}, and what coarser decisions cost"
+    with drawing(path, 9.5, 6.6, title) as figure:
         grid = figure.add_gridspec(2, 6)
         top = [figure.add_subplot(grid[0, 2 * i : 2 * i + 2]) for i in range(3)]
         bottom = [figure.add_subplot(grid[1, 3 * i : 3 * i + 3]) for i in range(2)]
