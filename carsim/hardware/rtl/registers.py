@@ -78,8 +78,7 @@ REGISTERS = (
     Register("CORES", 0x18, Access.CONFIG, "Cores in use, 1 to SIZE.cores", bits=8),
     Register("THRESHOLD", 0x1C, Access.CONFIG, "A score above this FP32 number replays"),
     Register(
-        "TIMEOUT", 0x20, Access.CONFIG,
-        "Largest number of cycles from the first score of a layer to its end",
+        "TIMEOUT", 0x20, Access.CONFIG, "Cycle limit from the first score of a layer to its end",
         reset=0xFFFFFFFF,
     ),
     Register("LAYERS", 0x24, Access.READ, "Layers that ended without an error"),
