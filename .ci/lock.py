@@ -22,7 +22,7 @@ DATA = """
 | traces, made by carsim's own decoder and proxy models | Apache-2.0, as carsim |
 | figures of publications (speeds, joules, resources) | facts, each with its source |
 
-Photographs from which traces were made are listed in [traces/README.md](../traces/README.md).
+[traces/README.md](../traces/README.md) lists the photographs from which traces were made.
 """
 
 
@@ -76,7 +76,7 @@ def main() -> None:
     text = (
         "# Licences\n\ncarsim is under the [Apache License 2.0](../LICENSE). The table lists the "
     )
-    text += "packages that it can install, with\nthe licence that each states of itself "
+    text += "packages that carsim\ncan install, each with the licence that it states "
     text += "(`.ci/lock.py` writes this page).\n\n| package | version tested | licence |\n"
     text += "|---|---|---|\n" + "".join(rows) + DATA
     (ROOT / "docs" / "licences.md").write_text(text, encoding="utf-8")

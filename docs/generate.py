@@ -417,7 +417,7 @@ def presets_page() -> str:
 def gallery_page() -> str:
     """Every question of the studies, its answer and its figures."""
     parts = [
-        "Each study asks one question of the design space, of decisions, or of carsim itself. "
+        "Each study answers one question on the design space, on decisions, or on carsim itself. "
         "Its folder has the method, the numbers, and the command that remakes it."
     ]
     text = (ROOT / "studies" / "README.md").read_text(encoding="utf-8")

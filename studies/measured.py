@@ -14,22 +14,20 @@ SHIPPED, SMALL = "shipped, 32 layers", "one head of 8, 4 layers"
 
 FASTCAR = "TAS, one threshold"
 
-STALE = "the loss of stale outputs, not of replay, in a proxy model that hardly needs its MLPs"
+STALE = "not the value of replay, because the proxy model hardly needs its MLPs"
 
 
 def wider() -> str:
     """The loss at half of the steps over more clips and models, next to that of adding nothing."""
     table = pd.read_csv(BENCHMARK)
     found = table[(table["rule"] == FASTCAR) & (table["share"] == 0.5)].set_index("model")
-    said = [
-        f"{row['replay']:.3f} at {row['ratio']:.0%}, and {row['nothing']:.3f} where nothing is "
-        "added at the same places"
-        for _, row in found.loc[[SHIPPED, SMALL]].iterrows()
-    ]
-    scenes = found.loc[SHIPPED, "scenes"]
-    return (
-        f"over {scenes} scenes {said[0]}: {STALE}; in a small model that needs its MLPs {said[1]}"
-    ).replace("%", " %")
+    shipped, small = found.loc[SHIPPED], found.loc[SMALL]
+    return f"""\
+The loss at {shipped["ratio"]:.0%} replay is {shipped["replay"]:.3f} nats per token over
+{shipped["scenes"]} scenes, and {shipped["nothing"]:.3f} if nothing is added at the same places.
+Both losses measure stale outputs, {STALE}. In a small model that needs its MLPs, the loss at
+{small["ratio"]:.0%} replay is {small["replay"]:.3f}, and {small["nothing"]:.3f} if nothing is
+added.""".replace("%", " %")
 
 
 def with_quality(frame: pd.DataFrame) -> pd.DataFrame:

@@ -19,15 +19,15 @@ it says.*
 {counts}
 
 * **agrees**: the figures have the claimed sign or size.
-* **contradicts**: they do not, on at least one of the machines that the row names.
+* **contradicts**: on at least one of the machines in the row, the figures have not.
 * **cannot be tested here**: a test needs weights, data or hardware that are not at hand, or the
-  interval holds both answers.
+  interval contains both answers.
 
 Losses are nats per token of the shipped [proxy model](../studies/proxy/README.md), which hardly
-needs its MLPs: they price stale outputs, not replay in VILA-U. Rows say where losses are those of
-the small model that needs its MLPs. Brackets are 95 % intervals over held-out
-scenes. Verdicts hold for these machines and this model. A command remakes the tables that a test
-reads; `python -m studies.claims` repeats all tests in seconds.
+needs its MLPs: they measure stale outputs, not the value of replay in VILA-U. Some rows name the
+small model that needs its MLPs; their losses are of that model. Brackets are 95 % intervals over
+held-out scenes. Verdicts hold for these machines and this model. The command of a row remakes the
+tables that its test reads; `python -m studies.claims` repeats all tests in seconds.
 """
 
 

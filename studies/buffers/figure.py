@@ -69,16 +69,14 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
     }
     gbs = cache.set_index(["model.replay.bits", "policy.batch"])
     slower = gbs.loc[16, "latency_s"] / gbs.loc[4, "latency_s"] - 1
-    answer = (
-        f"The knee of the weight buffer is at {knees['zcu102_16gb']} KiB a core on "
-        f"the ZCU102 and {knees['u280']} KiB on the U280: as much as two tiles and what memory "
-        f"delivers while a request is under way. Below it time grows up to "
-        f"{worst(frame):.1f}-fold; above it, up to 8 MiB a core, {100 * gain:.1f} % is left to "
-        f"save, as a layer's weights are 105 MB. KV buffers beyond their smallest size save "
-        f"{100 * kv_gain:.1f} % at most. The replay cache needs no buffer (16 bit instead of 4 "
-        f"cost {100 * slower.max():.2f} % of time), but room: 16 GB hold a batch of {held[16]} "
-        f"with 16 bit, {held[8]} with 8 and {held[4]} with 4."
-    )
+    answer = f"""\
+A weight buffer of {knees["zcu102_16gb"]} KiB a core is large enough on the ZCU102, and one of
+{knees["u280"]} KiB on the U280: two tiles, and what memory delivers while a request is under
+way. With smaller buffers the time grows up to {worst(frame):.1f}-fold. Larger buffers, up to 8
+MiB a core, save {100 * gain:.1f} % at most, because a layer's weights take 105 MB. KV buffers
+beyond their smallest size save {100 * kv_gain:.1f} % at most. The replay cache needs memory but
+no on-chip buffer. 16 bits instead of 4 cost {100 * slower.max():.2f} % of the time, and 16 GB
+hold a batch of {held[16]} with 16 bits, {held[8]} with 8 and {held[4]} with 4."""
     return {"answer": answer, "tiles": _tiles(frame)}
 
 
@@ -119,12 +117,8 @@ def _tiles(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame, path: Path) -> None:
     """Tiles above, large weight buffers, KV buffers and the replay cache below."""
-    with drawing(
-        path,
-        9.5,
-        6.4,
-        "On-chip buffers stop paying at a few tiles; the replay cache needs room, not speed",
-    ) as figure:
+    title = "On-chip buffers stop paying at a few tiles; the replay cache needs room, not speed"
+    with drawing(path, 9.5, 6.4, title) as figure:
         top, bottom = figure.subplots(2, 3)
         for axes, design in zip(top[:2], NAMES, strict=True):
             _draw_tiles(axes, slowdowns(frame, design), NAMES[design])

@@ -55,20 +55,19 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
     u55c = _by_moved(table, "U55C, 8-bit KV")["nothing"]
     without, with_head = (_by_moved(table, f"ZCU102, {end}") for end in ("no head", "head"))
     zcu104 = _by_moved(table, "ZCU104, head").values()
-    answer = (
-        "What is read at every step belongs in the fast memory, in order of its "
-        f"bytes; the replay cache may lie anywhere. On a U280 it costs nothing in DDR4, the KV "
-        f"cache there takes {slower('KV, replay cache')} as long, the head "
-        f"{slower('replay cache, head')}, the weights {slower('weights, replay cache')}. With an "
-        f"8-bit KV cache, which HBM cannot hold beside the weights, the best is to move "
-        f"{min(deep, key=lambda moved: deep[moved])}: {min(deep.values()):.1f} s a video against "
-        f"{u55c:.1f} s on a U55C, whose HBM holds all. A stock ZCU102 holds the head "
-        f"only in its PL memory, and a video then takes {min(with_head.values()):.0f} s instead of "
-        f"{min(without.values()):.0f} s. On a ZCU104 with its socket filled weights fit only the "
-        "PL memory, and as both memories are about as fast, where the rest lies changes "
-        f"{min(zcu104):.0f} s by {max(zcu104) - min(zcu104):.2f} s: phases take turns, "
-        "so that two memories do not add up."
-    )
+    best = min(deep, key=lambda moved: deep[moved])
+    answer = f"""\
+Put data that is read at every step into the fast memory, the largest first; the replay cache may
+lie in any memory. On a U280 the replay cache in DDR4 costs nothing. With the KV cache in DDR4 a
+video takes {slower("KV, replay cache")} as long, with the head {slower("replay cache, head")},
+with the weights {slower("weights, replay cache")}. An 8-bit KV cache does not fit HBM next to
+the weights. Then it is best to move {best.replace(", ", " and ")} to DDR4: a video takes
+{deep[best]:.1f} s, and {u55c:.1f} s on a U55C, whose HBM holds everything. On a stock ZCU102 the
+head fits only the PL memory, and a video takes {min(with_head.values()):.0f} s instead of
+{min(without.values()):.0f} s without a head. On a ZCU104 with its socket filled, weights fit
+only the PL memory. Both memories are about as fast, so the place of the rest changes
+{min(zcu104):.0f} s by {max(zcu104) - min(zcu104):.2f} s. Two memories do not add up, because
+phases run one after another."""
     return {"answer": answer}
 
 
@@ -91,12 +90,8 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
         )
         for _, row in _fitting(table, case).iloc[[0, -1]].iterrows()
     ]
-    with drawing(
-        path,
-        11.5,
-        4.2,
-        "What lies in the second memory, and what that costs: the replay cache alone is free",
-    ) as figure:
+    title = "What lies in the second memory, and what that costs: the replay cache alone is free"
+    with drawing(path, 11.5, 4.2, title) as figure:
         left, right = figure.subplots(1, 2)
         _draw_bars(left, cards, "Alveo cards: what lies in DDR4 instead of HBM")
         _draw_bars(right, zynq, "Zynq boards: what lies in PL memory")

@@ -201,9 +201,8 @@ def draw(found: pd.DataFrame) -> None:
     }
     names = list(dict.fromkeys(found["rule"]))
     models = list(found[found["share"] == 0.5].groupby("model", sort=False))
-    with drawing(
-        HERE / "benchmark.png", 10, 4.2, "What to replay, and what to add instead"
-    ) as figure:
+    title = "What to replay, and what to add instead"
+    with drawing(HERE / "benchmark.png", 10, 4.2, title) as figure:
         panels = figure.subplots(1, len(models), sharey=True, squeeze=False)[0]
         for axes, (model, part) in zip(panels, models, strict=True):
             lines = part["rule"].map(names.index)

@@ -5,7 +5,7 @@
 Decisions of scores are those of ``vilau_8f`` (51 % of eligible steps), priced as each rule computes
 and stores; schedules have no scores. DRS schedules what scores decide, a static schedule the rest.
 Losses are those of the benchmark and of free generation: the model in which the premise holds, half
-of the steps of its layers but the first. Gates are those of DRS and of a comparator for each core,
+of the steps of its layers but the first. Gates are those of the dispatcher DRS with its comparator,
 synthesised; a schedule takes a counter of frames, which is not counted. Writes ``build.csv``,
 ``build.png`` and the table of ``README.md``.
 """
@@ -23,7 +23,7 @@ from carsim.decisions.replay import InputChange, Periodic, ReplayRule, Tas
 from carsim.decisions.replay.base import MachineShape
 from carsim.decisions.trace import Trace
 from carsim.decoder.structures import Config
-from carsim.hardware.technology.gates import comparator, dispatcher
+from carsim.hardware.technology.gates import dispatcher
 from carsim.report.figures import style as plots
 from studies.chance.benchmark import BY_LAYER, CHANGE, HERE, LEARNED, PERIODIC
 from studies.chance.own import BITS, OFTEN, PART, RARELY
@@ -102,8 +102,8 @@ def simulated(like: Trace, losses: pd.DataFrame, generated: pd.Series) -> pd.Dat
     for name in DESIGNS:
         design = load_design(ROOT / f"configs/{name}.yaml")
         machine, body = design.machine, design.model.body
-        gates = dispatcher("drs", machine.drs, machine.cores).gate_equivalents
-        gates += machine.cores * comparator().gate_equivalents
+        sequences = machine.drs.index_register_bits
+        gates = dispatcher("drs", sequences, machine.cores).gate_equivalents
         shape = MachineShape(
             body.n_heads, body.n_kv_heads, body.head_dim, body.hidden_size,
             Fraction(design.model.activations.bits),
@@ -179,12 +179,8 @@ def main() -> None:
     text = quoted(readme.read_text(encoding="utf-8"), {"build": table_of(found)})
     readme.write_text(text, encoding="utf-8")
     print(table_of(found))
-    with drawing(
-        HERE / "build.png",
-        11,
-        3.6,
-        "What to build: up and left is worse, diamonds need no scores and no DRS",
-    ) as figure:
+    title = "What to build: up and left is worse, diamonds need no scores and no DRS"
+    with drawing(HERE / "build.png", 11, 3.6, title) as figure:
         panels = figure.subplots(1, len(DESIGNS), sharey=True)
         for axes, (_, part) in zip(panels, found.groupby("design", sort=False), strict=True):
             draw(axes, part)

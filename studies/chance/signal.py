@@ -137,9 +137,8 @@ def draw_alone(axes: Axes, table: pd.DataFrame) -> None:
 
 def draw(table: pd.DataFrame, by_layer: pd.DataFrame) -> None:
     """Write the figure."""
-    with drawing(
-        HERE / "signal.png", 14, 3.8, "What foretells an MLP output that repeats"
-    ) as figure:
+    title = "What foretells an MLP output that repeats"
+    with drawing(HERE / "signal.png", 14, 3.8, title) as figure:
         left, middle, right = figure.subplots(1, 3)
         draw_cosines(left, table)
         draw_ranks(middle, table)

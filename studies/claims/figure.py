@@ -17,9 +17,8 @@ def main() -> None:
     """Write ``claims.png``."""
     counts = Counter((row["paper"].partition(" (")[0], row["verdict"]) for row in claims())
     papers = sorted({paper for paper, _ in counts}, key=lambda each: counts[each, VERDICTS[0]])
-    with drawing(
-        Path(__file__).with_name("claims.png"), 6.4, 2.2, "Claims of four papers by verdict"
-    ) as figure:
+    title = "Claims of four papers by verdict"
+    with drawing(Path(__file__).with_name("claims.png"), 6.4, 2.2, title) as figure:
         axes = figure.add_subplot()
         left = [0] * len(papers)
         for verdict, colour in COLOURS.items():

@@ -66,18 +66,16 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
         }
     )
     seconds, joules = "seconds_per_video", "energy_per_video_j"
-    answer = (
-        f"On a stock ZCU102 tau is the lever and cores are not: {most['cores']:.0f} "
-        f"cores instead of one save {_less(one, most, seconds):.1f} % of the time "
-        f"({one[seconds]:.0f} to {most[seconds]:.0f} s a video) and cost "
-        f"{-_less(one, most, joules):.0f} % more energy, while tau {half['policy.tau']:g} "
-        f"(eligible replay {100 * half['replay_eligible']:.0f} %) saves "
-        f"{_less(one, half, seconds):.0f} % of the time and {_less(one, half, joules):.0f} % of "
-        f"the energy, for {half['quality_loss']:.3f} nats per token on eight clips ({wider()}). "
-        f"With 16 GB and four videos at a time {_either(cheapest_cores)} cores of 256 MACs per "
-        f"cycle take the least energy, whatever tau is, and other numbers of cores save at most "
-        f"{_behind(large, cheapest_cores):.1f} % of the time."
-    )
+    answer = f"""\
+On a stock ZCU102, tau has a large effect and the number of cores a small one. Tau
+{half["policy.tau"]:g} (eligible replay {100 * half["replay_eligible"]:.0f} %) saves
+{_less(one, half, seconds):.0f} % of the time and {_less(one, half, joules):.0f} % of the energy,
+and loses {half["quality_loss"]:.3f} nats per token on eight clips. {most["cores"]:.0f} cores
+instead of one save {_less(one, most, seconds):.1f} % of the time ({one[seconds]:.0f} to
+{most[seconds]:.0f} s a video) and cost {-_less(one, most, joules):.0f} % more energy. With 16 GB
+and four videos at a time, {_either(cheapest_cores)} cores of 256 MACs per cycle take the least
+energy at every tau; other numbers of cores save at most {_behind(large, cheapest_cores):.1f} %
+of the time. {wider()}"""
     return {"answer": answer, **{f"front of {study}": _table(frame, study) for study in BOARDS}}
 
 
@@ -136,12 +134,8 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
     """Energy over latency of both boards, a colour for what quality loses."""
     frame = complete(frame)
     colours = ScalarMappable(Normalize(0, frame["quality_loss"].max()), "viridis_r")
-    with drawing(
-        path,
-        9.5,
-        4.6,
-        "Cores x tau on the ZCU102: filled: on the Pareto front of time, energy and quality",
-    ) as figure:
+    title = "Cores x tau on the ZCU102: filled: on the Pareto front of time, energy and quality"
+    with drawing(path, 9.5, 4.6, title) as figure:
         for axes, (study, name) in zip(figure.subplots(1, 2), BOARDS.items(), strict=True):
             _draw_board(axes, frame, study, colours)
             axes.set_title(name)

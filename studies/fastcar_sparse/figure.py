@@ -40,31 +40,25 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
             / at.loc[(design, attention, ratio), "latency_s"]
         )
 
-    said = []
-    for design, batch in BATCHES.items():
-        replay, sparse = gain(design, "dense", "50 %"), gain(design, "window 256", "0 %")
-        said.append(
-            f"{replay:.2f}x from replay, {sparse:.2f}x from the window and "
-            f"{gain(design, 'window 256', '50 %'):.2f}x from both on the {design} ({batch})"
-        )
-    answer = (
-        "Both together are fastest: the seconds that they save add up, as one spares "
-        "the MLP and the other the KV cache. At about 50 % replay and a window of 256 tokens it is "
-        + "; ".join(said)
-        + f". Which one alone brings more turns with the batch.{_loss_sentence(pd.read_csv(LOSS))}"
-    )
+    ways = (("dense", "50 %"), ("window 256", "0 %"), ("window 256", "50 %"))
+    said = [
+        "{:.2f}x, {:.2f}x and {:.2f}x".format(*(gain(design, *way) for way in ways))
+        + f" on the {design} ({batch})"
+        for design, batch in BATCHES.items()
+    ]
+    answer = f"""\
+Both together are fastest. Replay skips MLPs and the window skips most of the KV cache, so the
+seconds that they save add up. At about 50 % replay and a window of 256 tokens, replay, the
+window and both gain {"; ".join(said)}. Which of the two alone gains more depends on the batch.
+{_loss_sentence(pd.read_csv(LOSS))}"""
     return {"answer": answer}
 
 
 def draw(frame: pd.DataFrame, path: Path) -> None:
     """Latency over the replay ratio by attention, and the loss of the proxy model."""
     at = _indexed(frame)
-    with drawing(
-        path,
-        13,
-        3.6,
-        "Replay spares the MLP, a window spares the KV cache: the seconds saved add up",
-    ) as figure:
+    title = "Replay spares the MLP, a window spares the KV cache: the seconds saved add up"
+    with drawing(path, 13, 3.6, title) as figure:
         *machines, last = figure.subplots(1, 4)
         for axes, design in zip(machines, DESIGNS, strict=True):
             _draw_latency(axes, at, design)
@@ -129,7 +123,6 @@ def _loss_sentence(loss: pd.DataFrame) -> str:
             f"{row['over_dense']:+.3f} with {attention}"
             f"{' attention' if attention == 'dense' else ''} ({100 * row['ratio']:.0f} % replayed)"
         )
-    return (
-        f" What it costs, in nats per token of the small proxy model: {', '.join(said)}. What "
-        f"replay adds is {STALE} ([proxy](../proxy/README.md))."
-    )
+    return f"""\
+Losses of the proxy model in nats per token: {", ".join(said)}. The part that replay adds
+measures stale outputs, {STALE} ([proxy](../proxy/README.md))."""

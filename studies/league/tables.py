@@ -176,38 +176,29 @@ def answer(quality: pd.DataFrame, table: pd.DataFrame) -> str:
         dense = _of(table, DENSE, name, FRAMES[0])
         return f"{_percent(dense['attention_s'] / dense['seconds'])} on `{name}`"
 
-    def fits(name: str) -> str:
-        merged, dense = (_frames_text(most_frames(table, name, who)) for who in (MERGED, DENSE))
-        return f"{merged} instead of {dense} frames on `{name}`"
+    def room(who: str, at: int) -> str:
+        return _frames_text(sorted(most_frames(table, name, who) for name in DESIGNS)[at])
 
     alone = table[~table["replays"].astype(bool) & ~table["family"].str.startswith("W4")]
     at_stock = alone[(alone["machine"] == stock) & (alone["frames"] == FRAMES[0])]
-    room = ", ".join(fits(name) for name in DESIGNS)
     slow = [f"`{n}`" for n in DESIGNS if _of(table, SEARCH, n, FRAMES[0])["gain"] < 1]
-    return " ".join(
-        [
-            "Who pays follows from attention's share of the time.",
-            f"It is {share(stock)} at 8 frames: no policy of attention gains more than",
-            f"{_percent(at_stock['gain'].max() - 1)} there, replay {gain(REPLAY, stock, 8)} times,",
-            f"for {replay}. As many random skips, which are of shorter age, lose {skips:.3f};",
-            "this proxy model hardly needs its MLPs, so both price stale outputs, not replay",
-            "([proxy](../proxy/README.md)).",
-            "Where more sequences share the weights",
-            f"({', '.join(share(name) for name in others)}), DraftAttention that reads",
-            f"{_percent(losses.loc[FEW, 'density'])} of the keys gains {gains(8)} times for",
-            f"{losses.loc[FEW, 'excess']:.3f} nats, and {gains(64)} times at 64 frames, by rule,",
-            "where no machine has room for its cache.",
-            "TempCache loses nothing that ten scenes could show at 8 frames, though the proxy",
-            "model looks back so little that a window of two frames loses "
-            f"{losses.loc[WINDOW, 'excess']:.3f}; it",
-            f"alone makes room without one: {room} at theta 0.5.",
-            "A search through keys of 4 bits chooses best, and is slower than dense decoding on",
-            f"{' and '.join(slow)}, for the search.",
-            f"The best three together, DraftAttention, replay and W4A4, gain "
-            f"{gain(THREE, 'zcu102_16gb', 8)} times on `zcu102_16gb`, for",
-            f"{losses.loc[THREE, 'excess']:.3f} nats. Losses are those of 8 frames.",
-        ]
-    )
+    return f"""\
+An attention policy pays in proportion to attention's share of the time. At 8 frames this share
+is {", ".join(share(name) for name in DESIGNS)}. On `{stock}` no attention policy gains more than
+{_percent(at_stock["gain"].max() - 1)}; FastCar's replay gains {gain(REPLAY, stock, 8)} times, at
+a loss of {replay}. The same number of random skips, whose outputs are younger, loses
+{skips:.3f}. This proxy model hardly needs its MLPs: both losses measure stale outputs, not the
+value of replay ([proxy](../proxy/README.md)). On the other three machines, DraftAttention reads
+{_percent(losses.loc[FEW, "density"])} of the keys and gains {gains(8)} times for
+{losses.loc[FEW, "excess"]:.3f} nats. Extrapolated to 64 frames it gains {gains(64)} times, but
+no machine has room for its cache. TempCache at theta 0.5 shows no loss on ten scenes of 8
+frames, where a window of two frames, its simplest alternative, loses
+{losses.loc[WINDOW, "excess"]:.3f}. Only TempCache makes room without a window: the machines then
+hold {room(MERGED, 0)} frames or more, and with a dense cache {room(DENSE, 0)} to
+{room(DENSE, -1)}. A search through keys of 4 bits chooses best, but the search makes it slower
+than dense decoding on {" and ".join(slow)}. The best combination of three, DraftAttention,
+replay and W4A4, gains {gain(THREE, "zcu102_16gb", 8)} times on `zcu102_16gb` and loses
+{losses.loc[THREE, "excess"]:.3f} nats. All losses were measured at 8 frames."""
 
 
 # ------------------------------------------------------------------ figures

@@ -64,9 +64,8 @@ def main() -> None:
         left, right = figure.subplots(1, 2)
         draw_training(left, pd.read_csv(HERE / "log.csv", header=None))
         draw_held_out(right, pd.read_csv(HERE / "heldout.csv"))
-    with drawing(
-        HERE / "premise.png", 10, 3.8, "What training does to the worth of MLPs"
-    ) as figure:
+    title = "What training does to the worth of MLPs"
+    with drawing(HERE / "premise.png", 10, 3.8, title) as figure:
         draw_premise(*figure.subplots(1, 2), pd.read_csv(HERE / "checkpoints.csv"))
 
 

@@ -63,16 +63,14 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
     tensor = gain["tensor"][overall == "tensor"]
     shared = tensor[tensor.index.get_level_values(0) == "broadcast"]
     private = tensor[tensor.index.get_level_values(0) == "private"]
-    answer = (
-        f"With a sequence per core, `drs` wins where cores are the limit "
-        f"({said['drs']} machines, by {_span(drs)} over `static`), `pack` where each core streams "
-        f"its own weights and memory is the limit ({said['pack']}, by {_span(pack)}), `static` "
-        f"{_never(by_schedule)}, and in the other "
-        f"{(by_schedule == 'no matter').sum()} no schedule matters; splitting every matrix over "
-        f"the cores (tensor mapping) beats all three in {(overall == 'tensor').sum()} of {total}, "
-        f"by {_span(shared)} over `static` where weights are broadcast and {_span(private)} where "
-        f"they are private."
-    )
+    answer = f"""\
+If each core computes whole sequences, `drs` is fastest where cores are the limit: on
+{said["drs"]} machines, by {_span(drs)} over `static`. `pack` is fastest where each core streams
+its own weights and memory is the limit: on {said["pack"]} machines, by {_span(pack)}. `static`
+is fastest on {(by_schedule == "static").sum() or "none"}, and no schedule matters on the other
+{(by_schedule == "no matter").sum()}. Tensor mapping, which splits every matrix over the cores,
+is faster than all three schedules on {(overall == "tensor").sum()} of {total} machines: by
+{_span(shared)} over `static` with broadcast weights, by {_span(private)} with private weights."""
     return {"answer": answer}
 
 
@@ -81,19 +79,13 @@ def _span(values: pd.Series) -> str:
     return f"{low:.1f} to {high:.0f} %" if high >= 10 else f"{low:.1f} to {high:.1f} %"
 
 
-def _never(by_schedule: pd.Series) -> str:
-    count = (by_schedule == "static").sum()
-    return f"in {count}" if count else "nowhere"
-
-
 def draw(frame: pd.DataFrame, path: Path) -> None:
     """Maps of the fastest schedule, without tensor mapping and with it."""
     table = latencies(frame)
     named = ", ".join(SCHEDULES)
     questions = ((named, SCHEDULES), (f"{named}, tensor", (*SCHEDULES, "tensor")))
-    with drawing(
-        path, 9.5, 8.2, "The fastest schedule or mapping, and its gain over static in %"
-    ) as figure:
+    title = "The fastest schedule or mapping, and its gain over static in %"
+    with drawing(path, 9.5, 8.2, title) as figure:
         axes = figure.subplots(4, 3, sharex=True, sharey=True)
         for row, (question, ways, sharing) in enumerate(
             (question, ways, sharing) for question, ways in questions for sharing in SHARINGS

@@ -29,29 +29,23 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
     }
     fastest = min(memory[name] for name in (HYBRID, SPLIT))
     ten = {name: _least(frame, "mapping", name, 10) for name in (WHOLE, HYBRID)}
-    answer = (
-        f"Yes: the bound of `u280_compute_bound`, {bound:.1f} s a batch, holds for "
-        "whole sequences on its four cores only. The same 2,048 multiply-accumulators take "
-        f"{taken[HYBRID]:.1f} s where sequences left over are split over all cores (hybrid "
-        f"mapping), {taken[ONE]:.1f} s as one core of 64 x 32, and {taken[SPLIT]:.1f} s where "
-        f"every matrix is split (tensor mapping): {_less(bound, taken[HYBRID]):.1f}, "
-        f"{_less(bound, taken[ONE]):.1f} and {_less(bound, taken[SPLIT]):.1f} % below it. With "
-        f"ten sequences hybrid mapping takes {_less(ten[WHOLE], ten[HYBRID]):.0f} % less than "
-        "whole sequences. Where broadcast weights from DDR4 are the limit, mapping saves "
-        f"{_less(memory[WHOLE], fastest):.1f} %, and private weights take "
-        f"{memory[PRIVATE] / memory[WHOLE]:.1f} times as long."
-    )
+    answer = f"""\
+Yes. The bound of `u280_compute_bound`, {bound:.1f} s a batch, holds only for whole sequences on
+its four cores. The same 2,048 multiply-accumulators take {taken[HYBRID]:.1f} s if sequences left
+over are split over all cores (hybrid mapping), {taken[ONE]:.1f} s as one core of 64 x 32, and
+{taken[SPLIT]:.1f} s if every matrix is split (tensor mapping). These times are
+{_less(bound, taken[HYBRID]):.1f}, {_less(bound, taken[ONE]):.1f} and
+{_less(bound, taken[SPLIT]):.1f} % below the bound. With ten sequences, hybrid mapping takes
+{_less(ten[WHOLE], ten[HYBRID]):.0f} % less time than whole sequences. Where broadcast weights
+from DDR4 are the limit, mapping saves {_less(memory[WHOLE], fastest):.1f} %, and private weights
+take {memory[PRIVATE] / memory[WHOLE]:.1f} times as long."""
     return {"answer": answer} | {f"table of {study}": _table(frame, study) for study in STUDIES}
 
 
 def draw(frame: pd.DataFrame, path: Path) -> None:
     """Bars of latency, replay under the better schedule, beside the bound of whole sequences."""
-    with drawing(
-        path,
-        9.5,
-        3.6,
-        "Mappings of the same machine, with replay; dashed: bound of whole sequences",
-    ) as figure:
+    title = "Mappings of the same machine, with replay; dashed: bound of whole sequences"
+    with drawing(path, 9.5, 3.6, title) as figure:
         for axes, (study, name) in zip(figure.subplots(1, 2), STUDIES.items(), strict=True):
             part = _replaying(frame, study)
             least = part.groupby("laid out", sort=False)["latency_s"].min()[::-1]

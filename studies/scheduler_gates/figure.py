@@ -69,21 +69,18 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
         for at in ("attention", "residual")
     )
     more = int((gain["one column more"] > gain["drs"]).sum())
-    answer = (
-        f"In gates DRS is next to nothing: {dispatch:,.0f} LUTs for four cores and "
-        f"32 sequences. `static` takes {static['dispatch']:,.0f}, `tuned` "
-        f"{dispatcher('tuned', 32, 4).lut:,.0f}, and one more column in each array "
-        f"{column_lut():,.0f} (and {slices:.0f} DSP slices). So where a network between the cores "
-        f"stands anyway, DRS is the better use of LUTs. A network built for DRS may be narrow, as "
-        f"only sequences that change "
-        f"cores cross it: {network / 16:,.0f} LUTs for 4 bytes a cycle bring {least:.1f} %, "
-        f"{network / 4:,.0f} for 16 bytes {narrow:.1f} %. Beyond, columns are the better use: the "
-        f"{network:,.0f} LUTs of 64 bytes bring {wide:.1f} %, and buy {columns} columns, which "
-        f"bring {same:.1f} % under `static`. A column "
-        f"brings more than DRS on {more} of {len(gain)} machines. A dispatcher that takes no time "
-        f"at all would gain {hidden:.3f} %, or {exposed:.2f} % where decisions come with the "
-        f"residual: the cycles that carsim assumes hardly matter."
-    )
+    answer = f"""\
+DRS takes almost no gates: {dispatch:,.0f} LUTs for four cores and 32 sequences. `static` takes
+{static["dispatch"]:,.0f}, `tuned` {dispatcher("tuned", 32, 4).lut:,.0f}, and one more column in
+each array {column_lut():,.0f} (and {slices:.0f} DSP slices). DRS also needs a network between
+the cores. If the network exists anyway, DRS is the better use of LUTs. A network built only for
+DRS may be narrow, because only sequences that change cores cross it: {network / 16:,.0f} LUTs
+for 4 bytes a cycle gain {least:.1f} %, {network / 4:,.0f} for 16 bytes {narrow:.1f} %. With more
+LUTs, columns are the better use: 64 bytes take {network:,.0f} LUTs and gain {wide:.1f} %, and
+{columns} columns for these LUTs gain {same:.1f} % under `static`. A column gains more than DRS
+on {more} of {len(gain)} machines. The assumed cycles of the dispatcher hardly matter: a
+dispatcher that takes no time would gain {hidden:.3f} %, or {exposed:.2f} % where decisions are
+known only at the residual."""
     return {"answer": answer}
 
 

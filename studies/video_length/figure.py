@@ -49,14 +49,13 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
     def pair(machine: str, policy: str) -> str:
         return f"{gain(machine, policy, 8):.2f}x to {gain(machine, policy, 64):.2f}x"
 
-    answer = (
-        f"From 8 to 64 frames dense decoding takes {growth(one):.0f} times as long "
-        f"({one}; {growth(four):.0f} times with 4 videos), as attention grows with the square. "
-        f"FastCar's gain goes from {pair(one, 'FastCar')}, that of a window of 256 tokens from "
-        f"{pair(one, 'sparse')}, that of both from {pair(one, 'both')} (with 4 videos "
-        f"{pair(four, 'both')}). Memory ends it first: a ZCU102 with 16 GB holds one video of "
-        f"{_most_frames(one)} frames or four of {_most_frames(four)}; under a window any."
-    )
+    answer = f"""\
+From 8 to 64 frames, dense decoding takes {growth(one):.0f} times as long with one video on a
+ZCU102 with 16 GB, and {growth(four):.0f} times as long with four, because attention grows with
+the square of the length. FastCar's gain goes from {pair(one, "FastCar")}. The gain of a window
+of 256 tokens goes from {pair(one, "sparse")}, and that of both from {pair(one, "both")} (with
+four videos from {pair(four, "both")}). The memory holds one dense video of {_most_frames(one)}
+frames, or four of {_most_frames(four)}; with a window it holds any length."""
     rows = []
     for machine in MACHINES:
         for frames in LENGTHS:
@@ -73,12 +72,8 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
 def draw(frame: pd.DataFrame, path: Path) -> None:
     """Time of a step, memory and gains over the number of frames."""
     at = _longer(frame)
-    with drawing(
-        path,
-        11,
-        4.2,
-        "Longer videos: replay's gain fades, a window's grows, and together they gain most",
-    ) as figure:
+    title = "Longer videos: replay's gain fades, a window's grows, and together they gain most"
+    with drawing(path, 11, 4.2, title) as figure:
         time, memory, gains = figure.subplots(1, 3)
         _draw_time(time, at)
         _draw_memory(memory, at)

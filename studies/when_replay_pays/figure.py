@@ -88,21 +88,19 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
     batches = sorted(frame["policy.batch"].unique())
     by_hand = hand(at, slow)
     last = batches[-1]
-    answer = (
-        f"Where one fetch of the weights feeds all cores and memory is the limit, "
-        f"replay stops paying as the batch grows, as only what all rows skip is not fetched: at "
-        f"{100 * ratio:.0f} % eligible replay it brings {gain('broadcast', slow, 'row', 2):.1f} % "
-        f"for one video at a time, {gain('broadcast', slow, 'row', 8):.1f} % for four and "
-        f"{gain('broadcast', slow, 'row', 16):.1f} % for eight (by hand {by_hand[2]:.1f}, "
-        f"{by_hand[8]:.1f} and {by_hand[16]:.1f} %); independent decisions would say "
-        f"{gain('broadcast', slow, 'independent', 2):.1f}, "
-        f"{gain('broadcast', slow, 'independent', 8):.1f} and "
-        f"{gain('broadcast', slow, 'independent', 16):.1f} %. For four videos, deciding "
-        f"for all rows at once takes the same time there. What replay costs, in nats per token: "
-        f"{wider()}. Where cores are the limit "
-        f"replay by row pays at any batch: {gain('broadcast', fast, 'row', 2):.0f} % for one "
-        f"video, {gain('broadcast', fast, 'row', last):.0f} % for {last // 2}."
+    measured, independent = (
+        [f"{gain('broadcast', slow, deciding, batch):.1f}" for batch in (2, 8, 16)]
+        for deciding in ("row", "independent")
     )
+    answer = f"""\
+Replay pays less as the batch grows, if one fetch of the weights serves all cores and memory is
+the limit: only weights that all rows skip are not fetched. At {100 * ratio:.0f} % eligible
+replay it gains {measured[0]} % for one video at a time, {measured[1]} % for four and
+{measured[2]} % for eight (by hand {by_hand[2]:.1f}, {by_hand[8]:.1f} and {by_hand[16]:.1f} %).
+Independent decisions would gain {independent[0]}, {independent[1]} and {independent[2]} %. For
+four videos, deciding for all rows at once takes the same time. Where cores are the limit, replay
+by row pays at every batch: {gain("broadcast", fast, "row", 2):.0f} % for one video,
+{gain("broadcast", fast, "row", last):.0f} % for {last // 2}. {wider()}"""
     return {"answer": answer, "speed-up": _speedups(at, batches)}
 
 
@@ -132,9 +130,8 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
     broadcast, private = (
         frame[frame["machine.weight_sharing"] == sharing] for sharing in ("broadcast", "private")
     )
-    with drawing(
-        path, 9.5, 6.6, f"What replay brings at tau {TAU:g}, and what coarser decisions cost"
-    ) as figure:
+    title = f"What replay brings at tau {TAU:g}, and what coarser decisions cost"
+    with drawing(path, 9.5, 6.6, title) as figure:
         grid = figure.add_gridspec(2, 6)
         top = [figure.add_subplot(grid[0, 2 * i : 2 * i + 2]) for i in range(3)]
         bottom = [figure.add_subplot(grid[1, 3 * i : 3 * i + 3]) for i in range(2)]

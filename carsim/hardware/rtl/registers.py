@@ -69,7 +69,7 @@ REGISTERS = (
         flags=(
             Flag("BUSY", 0, "A layer is being dispatched"),
             Flag("ERROR", 1, "A layer ended in an error; nothing begins until CLEAR"),
-            Flag("BAD_CONFIG", 2, "BATCH or CORES is out of range, or THRESHOLD is no number"),
+            Flag("BAD_CONFIG", 2, "BATCH or CORES is out of range, or THRESHOLD is not a number"),
             Flag("BAD_STREAM", 3, "TLAST or TID of a stream contradicts BATCH"),
             Flag("TIMED_OUT", 4, "The layer took more than TIMEOUT cycles"),
         ),
@@ -78,21 +78,21 @@ REGISTERS = (
     Register("CORES", 0x18, Access.CONFIG, "Cores in use, 1 to SIZE.cores", bits=8),
     Register("THRESHOLD", 0x1C, Access.CONFIG, "A score above this FP32 number replays"),
     Register(
-        "TIMEOUT", 0x20, Access.CONFIG, "Most cycles of a layer, from its first score to its end",
+        "TIMEOUT", 0x20, Access.CONFIG, "Cycle limit from the first score of a layer to its end",
         reset=0xFFFFFFFF,
     ),
     Register("LAYERS", 0x24, Access.READ, "Layers that ended without an error"),
     Register("DISPATCHED", 0x28, Access.READ, "Instructions accepted for a core"),
-    Register("SKIPPED", 0x2C, Access.READ, "Instructions discarded, as their sequence replays"),
+    Register("SKIPPED", 0x2C, Access.READ, "Instructions discarded because their sequence replays"),
     Register("STALLED", 0x30, Access.READ, "Cycles in which an instruction waited for a queue"),
 )  # fmt: skip
 """Registers of every block; reads and writes of any other address are answered with SLVERR."""
 
 TABLE = Register(
     "TABLE", 0x34, Access.PULSE,
-    "Only with the schedule `tuned`: use as many cores as bits 15:8 say where as many sequences "
-    "compute as bits 7:0 say; all CORES where nothing, 0 or more than CORES was written; a reset "
-    "leaves it as it is",
+    "Only with the schedule `tuned`: the number of cores to use (bits 15:8) for a number of "
+    "computing sequences (bits 7:0); all CORES are used if it is 0, above CORES or not written; a "
+    "reset does not change the table",
     bits=16,
 )  # fmt: skip
 
