@@ -219,8 +219,6 @@ def mapping_of(text: str, place: str, *, like: str = "") -> dict[str, Any]:
     if not isinstance(loaded, dict):
         kind = {list: "a list", str: "text", type(None): "nothing"}.get(type(loaded), "a value")
         problem = f"expected 'key: value' lines at the top level, got {kind}"
-        cure = like and f"begin with {like}"
-        raise InputError(
-            place, problem, cure or "'carsim config show zcu102' prints a whole design"
-        )
+        usual = "'carsim config show zcu102' prints a whole design"
+        raise InputError(place, problem, f"begin with {like}" if like else usual)
     return loaded

@@ -204,9 +204,6 @@ def parse_window(text: str) -> tuple[int, int]:
     """
     match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text)
     if match is None:
-        raise InputError(
-            f"--timeline {text}",
-            "is not of the form A:B",
-            "give the first step and the step after the last one, such as 256:260",
-        )
+        cure = "give the first step and the step after the last one, such as 256:260"
+        raise InputError(f"--timeline {text}", "is not of the form A:B", cure)
     return int(match[1]), int(match[2])

@@ -81,11 +81,9 @@ class Policy(GrownSection):
         for index, value in enumerate(tau if isinstance(tau, tuple) else (tau,)):
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             if not is_number or not (-MOST <= value <= MOST or value == inf):
-                raise FieldError(
-                    str(index) if isinstance(tau, tuple) else "",
-                    f"expected a number, got {shown(value)}",
-                    "write a number, a list of one number per layer, or captured",
-                )
+                problem = f"expected a number, got {shown(value)}"
+                cure = "write a number, a list of one number per layer, or captured"
+                raise FieldError(str(index) if isinstance(tau, tuple) else "", problem, cure)
         return tau
 
     @field_serializer("tau")

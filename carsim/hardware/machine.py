@@ -150,11 +150,8 @@ class Machine(GrownSection):
         for field in ("rows", "cols") if unit is not None else ():
             wanted, there = getattr(unit, field), getattr(self.array, field)
             if wanted > there:
-                raise FieldError(
-                    f"attention_unit.{field}",
-                    f"{wanted} are more than the {there} of the array",
-                    f"give at most {there}",
-                )
+                problem = f"{wanted} are more than the {there} of the array"
+                raise FieldError(f"attention_unit.{field}", problem, f"give at most {there}")
         return self
 
     @model_validator(mode="after")

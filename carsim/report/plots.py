@@ -124,9 +124,8 @@ def _plot(found: "Sequence[tuple[str, StoredRun | StoredStudy]]", folder: Path, 
     studies = {label: each for label, each in found if not isinstance(each, StoredRun)}
     if kind == "front":
         if runs:
-            raise InputError(
-                next(iter(runs)), "is a run", "front needs folders of sweeps or searches"
-            )
+            problem = "is a run"
+            raise InputError(next(iter(runs)), problem, "front needs folders of sweeps or searches")
         return front_plot(studies)
     if studies:
         raise InputError(next(iter(studies)), "is a study", f"{kind} needs folders of runs")

@@ -127,11 +127,8 @@ class Decisions:
             InputError: What attention reads was recorded.
         """
         if self.reads is not None:
-            raise InputError(
-                place,
-                "what attention reads was recorded, and cannot be drawn for other contexts",
-                "capture a trace of the video that you want",
-            )
+            problem = "what attention reads was recorded, and cannot be drawn for other contexts"
+            raise InputError(place, problem, "capture a trace of the video that you want")
 
 
 def check_memory(place: str, what: str, nbytes: int, cure: str) -> None:
@@ -229,20 +226,14 @@ def rethreshold(trace: Trace, tau: float | Sequence[float]) -> Decisions:
         keep = not np.isnan(tau) and not all(exempt)
         taus = tuple(np.inf if keep and never else float(tau) for never in exempt)
     if len(taus) != trace.n_layers or any(np.isnan(np.array(taus, float))):
-        raise InputError(
-            "tau",
-            f"expected one number, or {trace.n_layers} (one per layer), got {tau!r}",
-            "pass as many as the trace has layers",
-        )
+        problem = f"expected one number, or {trace.n_layers} (one per layer), got {tau!r}"
+        raise InputError("tau", problem, "pass as many as the trace has layers")
     made = captured(trace)
     if taus == own:
         return made
     if None in own:
-        raise InputError(
-            trace.name,
-            "some of its layers hold no scores: they were decoded without tau",
-            "capture a trace with a tau in every layer",
-        )
+        problem = "some of its layers hold no scores: they were decoded without tau"
+        raise InputError(trace.name, problem, "capture a trace with a tau in every layer")
     changed = replace(trace.meta.replay, tau=taus)
     return replace(
         made,

@@ -256,18 +256,12 @@ def load_trace(path: str | Path) -> Trace:
     archive = NpzArchive(path)
     names, needed = set(archive.headers), {"replay", "tas", "meta"}
     if not needed <= names <= needed | set(READS):
-        raise NoTraceError(
-            str(path),
-            f"not a trace: holds arrays {sorted(names)}, a trace holds {sorted(needed)}",
-            "make a trace with 'carsim capture'",
-        )
+        problem = f"not a trace: holds arrays {sorted(names)}, a trace holds {sorted(needed)}"
+        raise NoTraceError(str(path), problem, "make a trace with 'carsim capture'")
     header = archive.headers["meta"]
     if header.dtype.kind != "U" or header.shape != () or header.dtype.itemsize > _MAX_META_BYTES:
-        raise InputError(
-            f"{path}: array 'meta'",
-            f"expected one string, got {header.dtype} of shape {header.shape}",
-            CURE,
-        )
+        problem = f"expected one string, got {header.dtype} of shape {header.shape}"
+        raise InputError(f"{path}: array 'meta'", problem, CURE)
     try:
         text = str(archive.read("meta"))
     except (ValueError, SystemError) as error:  # code points beyond Unicode

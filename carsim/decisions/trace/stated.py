@@ -100,11 +100,8 @@ def _replays(
     ratio, seed = workload.replay, workload.seed or 0
     assert ratio is not None
     if batch % 2:
-        raise InputError(
-            "policy.batch",
-            f"a batch of {batch} is no whole number of guidance pairs",
-            "take an even batch, or leave out replay",
-        )
+        problem = f"a batch of {batch} is no whole number of guidance pairs"
+        raise InputError("policy.batch", problem, "take an even batch, or leave out replay")
     if video.n_frames < 2:
         raise InputError("`workload`", "the first frame never replays", "take 2 or more frames")
     correlation = MEASURED.within_pair

@@ -219,11 +219,9 @@ def encode_prompts(folder: Path, texts: tuple[str, ...]) -> tuple[tuple[int, ...
             )
             return tuple(tuple(tokenizer(text)["input_ids"]) for text in texts)
     except Exception as error:  # as in load_checkpoint
-        raise InputError(
-            str(folder),
-            f"its tokenizer cannot be used ({_first_line(error)})",
-            "give token numbers instead of text, for all prompts and the blank one",
-        ) from error
+        problem = f"its tokenizer cannot be used ({_first_line(error)})"
+        cure = "give token numbers instead of text, for all prompts and the blank one"
+        raise InputError(str(folder), problem, cure) from error
 
 
 def weight_files(folder: Path) -> list[Path]:

@@ -94,11 +94,8 @@ class Ports(Section):
             choice = ", ".join(map(str, AXI_BITS))
             raise FieldError("bits", f"{self.bits} is no width of AXI", f"choose one of {choice}")
         if 8 * self.burst_bytes < self.bits:
-            raise FieldError(
-                "max_burst_bytes",
-                f"{self.burst_bytes} bytes are less than one beat of {self.bits} bits",
-                "enlarge it",
-            )
+            problem = f"{self.burst_bytes} bytes are less than one beat of {self.bits} bits"
+            raise FieldError("max_burst_bytes", problem, "enlarge it")
         if self.burst_bytes > self.longest_burst_bytes:
             raise FieldError(
                 "max_burst_bytes",
@@ -240,7 +237,6 @@ class Memory(GrownSection):
             missing = "efficiency_low" if low is None else "efficiency_high"
             raise FieldError(missing, "an interval has two ends", "give both or none")
         if low is not None and high is not None and low > high:
-            raise FieldError(
-                "efficiency_low", f"{low} is above efficiency_high, {high}", "lower it"
-            )
+            problem = f"{low} is above efficiency_high, {high}"
+            raise FieldError("efficiency_low", problem, "lower it")
         return self

@@ -19,11 +19,8 @@ class Constant(Section):
     @model_validator(mode="after")
     def _ordered(self) -> "Constant":
         if not self.low <= self.value <= self.high:
-            raise FieldError(
-                "value",
-                f"{self.value:g} lies outside of its interval, {self.low:g} to {self.high:g}",
-                "change it, or low and high with it",
-            )
+            problem = f"{self.value:g} lies outside of its interval, {self.low:g} to {self.high:g}"
+            raise FieldError("value", problem, "change it, or low and high with it")
         return self
 
 
