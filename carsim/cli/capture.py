@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument(
-    "recipes",
-    metavar="RECIPE...",
-    nargs=-1,
-    required=True,
-    type=click.Path(path_type=Path),
+    "recipes", metavar="RECIPE...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
 @click.option(
     "--out",
@@ -154,11 +150,7 @@ def _capture_all(
                 trace = capture_hf(model, recipe, progress=progress)
             else:
                 trace = decode_recipe(
-                    recipe,
-                    path.parent,
-                    workers=workers,
-                    progress=progress,
-                    references=references,
+                    recipe, path.parent, workers=workers, progress=progress, references=references
                 )
         meta = trace.meta.model_copy(update={"command": trace.meta.command + options})
         _save(out or path.parent / recipe.output, replace(trace, meta=meta), overwrite, started)

@@ -8,15 +8,7 @@ import click
 
 from carsim.base.errors import InputError
 from carsim.cli import LazyGroup
-from carsim.cli.options import (
-    BOARD,
-    JSON,
-    MODEL,
-    WORKLOAD,
-    design_given,
-    overriding,
-    work_of,
-)
+from carsim.cli.options import BOARD, JSON, MODEL, WORKLOAD, design_given, overriding, work_of
 
 
 @click.group(

@@ -17,11 +17,7 @@ DESIGN, TRACE = "u280_compute_bound", "vilau_8f"
 
 @click.command()
 @click.argument("design", type=click.Path(), default=DESIGN)
-@click.option(
-    "--trace",
-    metavar="FILE",
-    help=f"Trace that is decoded; {TRACE} for videos.",
-)
+@click.option("--trace", metavar="FILE", help=f"Trace that is decoded; {TRACE} for videos.")
 @WORKLOAD
 @overriding()
 @click.option("--store", metavar="DIR", help="Show the points of this sweep; a click opens one.")

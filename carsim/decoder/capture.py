@@ -24,12 +24,7 @@ from carsim.base.files import reason
 from carsim.decisions.trace import Trace, TraceMeta
 from carsim.decisions.trace.meta import MeasuredQuality, PerClip
 from carsim.decisions.trace.precision import DecoderPrecision
-from carsim.decoder.content import (
-    TOKENS_PER_FRAME,
-    Codebook,
-    load_codebook,
-    load_scene,
-)
+from carsim.decoder.content import TOKENS_PER_FRAME, Codebook, load_codebook, load_scene
 from carsim.decoder.content.videos import need_videos, read_video
 from carsim.decoder.group import Decoded, RowGroup, decode_group
 from carsim.decoder.model import DecoderModel, load_model

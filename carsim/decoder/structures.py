@@ -11,14 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.decisions.attention import (
-    AttentionPolicy,
-    CacheShape,
-    Dense,
-    KvReads,
-    Query,
-    Selection,
-)
+from carsim.decisions.attention import AttentionPolicy, CacheShape, Dense, KvReads, Query, Selection
 from carsim.decisions.attention.base import Array as Array
 from carsim.decisions.attention.base import Bools, Ints
 from carsim.decisions.replay import FASTCAR, DecoderShape, Pairs, Replay, ReplayRule, Scope, Seen

@@ -5,13 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from carsim.base.registry import OneOf
-from carsim.base.section import (
-    FieldError,
-    GrownSection,
-    NonNegativeInt,
-    PositiveInt,
-    Section,
-)
+from carsim.base.section import FieldError, GrownSection, NonNegativeInt, PositiveInt, Section
 from carsim.base.units import KIB
 from carsim.decisions.replay import Point
 from carsim.hardware.mapping import MAPPINGS

@@ -8,14 +8,7 @@ from pydantic import Field, model_validator
 
 from carsim.base.section import FieldError
 from carsim.decisions.attention.base import Array
-from carsim.decisions.replay.base import (
-    NO_WORK,
-    MachineShape,
-    Point,
-    ReplayRule,
-    RuleWork,
-    Seen,
-)
+from carsim.decisions.replay.base import NO_WORK, MachineShape, Point, ReplayRule, RuleWork, Seen
 
 Period = Annotated[int, Field(ge=2, le=1024)]
 Computes = Annotated[int, Field(ge=1, le=1023)]

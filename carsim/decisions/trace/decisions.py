@@ -245,10 +245,7 @@ def rethreshold(trace: Trace, tau: float | Sequence[float]) -> Decisions:
 
 
 def rescope(
-    decisions: Decisions,
-    pairs: Sequence[tuple[int, int]],
-    scope: Scope,
-    batch: int | None = None,
+    decisions: Decisions, pairs: Sequence[tuple[int, int]], scope: Scope, batch: int | None = None
 ) -> Decisions:
     """Let rows decide together: a unit replays only if all its rows would.
 

@@ -10,10 +10,4 @@ from carsim.decoder.hf.capture import capture_hf
 from carsim.decoder.hf.checkpoint import HfModel, load_checkpoint, read_geometry
 from carsim.decoder.hf.sampling import StepModel
 
-__all__ = [
-    "HfModel",
-    "StepModel",
-    "capture_hf",
-    "load_checkpoint",
-    "read_geometry",
-]
+__all__ = ["HfModel", "StepModel", "capture_hf", "load_checkpoint", "read_geometry"]

@@ -185,7 +185,7 @@ class Asic(Technology, GrownSection):
     resource_kinds: ClassVar[Mapping[str, Resource]] = {
         "area_mm2": Resource(
             "area", "mm2", "shrink machine.array, machine.vector, the buffers or board.memories"
-        ),
+        )
     }
 
     @property

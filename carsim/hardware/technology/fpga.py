@@ -316,10 +316,7 @@ def logic_by_component(logic: Logic) -> dict[str, dict[str, float]]:
     if array.arithmetic == "fp16":
         scaling = (0, macs * DEQUANTISER_FP16_LUT)
     parts = {
-        "arrays": (
-            cores * array_dsp(array, logic.operand_bits),
-            macs * MAC_LUT[array.arithmetic],
-        ),
+        "arrays": (cores * array_dsp(array, logic.operand_bits), macs * MAC_LUT[array.arithmetic]),
         "vector units": (lanes * VECTOR_LANE_DSP, lanes * VECTOR_LANE_LUT),
         "dequantisers": scaling if logic.dequantised else (0, 0.0),
         "buffer addressing": (0, logic.ram_blocks * RAM_BLOCK_LUT),

@@ -93,13 +93,7 @@ def _points(study: "StoredStudy", objectives: Mapping[str, str], x: str, y: str)
 
 
 def _marks(
-    name: str,
-    study: "StoredStudy",
-    of: "pd.DataFrame",
-    x: str,
-    y: str,
-    colour: str,
-    **look: Any,
+    name: str, study: "StoredStudy", of: "pd.DataFrame", x: str, y: str, colour: str, **look: Any
 ) -> Series:
     """Points of a study; the pointer shows number, axes and objectives of each."""
     known = of[np.isfinite(of[[x, y]].to_numpy(np.float64)).all(axis=1)]
