@@ -26,9 +26,9 @@ from carsim.base.section import first_problem
 from carsim.base.text import choose
 from carsim.base.yaml_file import MAX_DEPTH, parse_yaml, read_mapping, shown
 from carsim.design.design import Design
-from carsim.design.hf_config import read_hf_config
 from carsim.hardware.board import Board
 from carsim.hardware.machine import Placement
+from carsim.workload.hf_config import read_hf_config
 
 PRESET_SECTIONS = ("board", "model", "energy")
 MODEL_FILE = "model.from"
