@@ -97,7 +97,7 @@ def _all_by_name() -> "list[Path]":
 
 def _in_short(loaded: "Trace") -> dict[str, str]:
     """A trace in one line of a terminal."""
-    from carsim.decisions.replay import in_ranges
+    from carsim.decisions.replay.decide import in_ranges
     from carsim.decisions.trace import replay_ratio
 
     meta = loaded.meta

@@ -18,15 +18,11 @@ from pydantic import Discriminator, SerializeAsAny
 
 from carsim.base.registry import Registry, by_kind, field_name
 from carsim.hardware.technology.asic import Asic
-from carsim.hardware.technology.base import (
-    Count,
-    FitRow,
-    IdlePower,
-    Resource,
-    Resources,
-    Technology,
-)
-from carsim.hardware.technology.constant import Constant
+from carsim.hardware.technology.base import IdlePower as IdlePower
+from carsim.hardware.technology.base import Resource as Resource
+from carsim.hardware.technology.base import Resources as Resources
+from carsim.hardware.technology.base import Technology as Technology
+from carsim.hardware.technology.constant import Constant as Constant
 from carsim.hardware.technology.fpga import Fpga
 from carsim.hardware.technology.versal import Versal
 
@@ -45,16 +41,3 @@ else:
         by_kind(Technology, TECHNOLOGIES),
         SerializeAsAny(),
     ]
-
-__all__ = [
-    "TECHNOLOGIES",
-    "Constant",
-    "Count",
-    "DefaultTechnology",
-    "FitRow",
-    "IdlePower",
-    "Resource",
-    "Resources",
-    "Technology",
-    "TechnologySection",
-]
