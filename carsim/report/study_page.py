@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from carsim.base.text import Figure, Table, count
 from carsim.explore.frame import origin_note
@@ -12,9 +14,6 @@ from carsim.report.figures.pareto import axis_title, front_plot, heading
 from carsim.report.front_table import MOST_ROWS, front_table, text_of
 from carsim.report.html import chart, links_to, page
 from carsim.report.stored_study import StoredStudy
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_VALUES = 24
 """Values of an axis that are listed at most."""
