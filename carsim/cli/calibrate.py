@@ -5,6 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from carsim.base.errors import InputError
+from carsim.base.files import write_whole
+from carsim.base.text import Table, number, signed_percent
+from carsim.base.yaml_file import yaml_text
+from carsim.cli.console import output_console, say, show, show_json
 from carsim.cli.options import JSON, overriding
 
 if TYPE_CHECKING:
@@ -39,11 +44,6 @@ def calibrate(
     section machine.overheads for the design. A design includes the file that --out writes as
     machine.overheads.from.
     """
-    from carsim.base.errors import InputError
-    from carsim.base.files import write_whole
-    from carsim.base.text import Table, number, signed_percent
-    from carsim.base.yaml_file import yaml_text
-    from carsim.cli.console import output_console, say, show, show_json
     from carsim.runs.calibrate import fit, measured_points
 
     if out is not None and Path(out).exists():

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carsim.base.text import Table
+from carsim.cli.console import print_results
 from carsim.cli.options import JSON
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ def dram(
     Follows from the timings of the standard. Latencies are the controller's and the device's,
     without interconnect. Channels are striped in 4 KiB.
     """
-    from carsim.cli.console import print_results
     from carsim.hardware import memory
 
     if name is None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from carsim.cli.console import progress, say
 from carsim.cli.options import JSON, FiniteRange
 
 
@@ -102,7 +103,6 @@ def report(
 
 def _check(folder: Path, new: str | None) -> int:
     """Say what is damaged, and what is lost of a folder that is rescued; the exit status."""
-    from carsim.cli.console import say
     from carsim.report.rescue import UNKNOWN, inspect, rescue
 
     if new is not None:
@@ -126,7 +126,6 @@ def _draw(
     constraints: Sequence[str],
 ) -> None:
     """Draw one figure."""
-    from carsim.cli.console import progress, say
     from carsim.explore.pareto import parse_objectives
     from carsim.report.plots import write_plot
 
@@ -145,7 +144,6 @@ def _draw(
 
 
 def _write_page(folder: str, out: str | None, overwrite: bool) -> None:
-    from carsim.cli.console import progress, say
     from carsim.report.report import write_page
 
     with progress("reading") as tell:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from carsim.base.environment import library
+from carsim.cli.console import say
 from carsim.cli.options import WORKLOAD, overriding, work_of
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ def studio(
     """
     library("dash", "studio")
 
-    from carsim.cli.console import say
     from carsim.decisions.trace.shipped import trace_path
     from carsim.runs.first import open_design
     from carsim.studio.serve import serve

@@ -9,6 +9,7 @@ import click
 from carsim.base.environment import library
 from carsim.base.errors import InputError
 from carsim.base.text import count
+from carsim.cli.console import progress_bar, say, show_json
 from carsim.cli.options import JSON, WORKLOAD, work_of
 
 if TYPE_CHECKING:
@@ -96,7 +97,6 @@ def show_results(
     more: str = "",
 ) -> int | None:
     """Export a sweep or a search, and print its results; the exit status."""
-    from carsim.cli.console import say, show_json
     from carsim.cli.front import as_document, print_front, study_manifest
     from carsim.explore.frame import export
     from carsim.report.stored_study import StoredStudy
@@ -135,8 +135,6 @@ MEANINGS = {
 @contextmanager
 def sweep_progress(name: str) -> Iterator["Tell"]:
     """A bar with rate and time left on standard error; a line a minute where nobody looks."""
-    from carsim.cli.console import progress_bar
-
     with progress_bar(name) as tell:
 
         def tell_points(now: "Progress") -> None:
