@@ -1,6 +1,7 @@
 """Registries: the kinds of one role by name, open to kinds from outside of the package."""
 
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from pydantic import (
@@ -161,25 +162,23 @@ def by_kind(
     return WrapValidator(of_kind)
 
 
+@dataclass(frozen=True)
 class OneOf:
     """Annotation of a text that names a kind of a registry: looked up when a design is read.
 
-    Args:
+    Attributes:
         registry: The registry; kinds that are registered later are known to the JSON schema, too.
     """
 
-    def __init__(self, registry: Registry[Any]) -> None:
-        self._registry = registry
+    registry: Registry[Any]
 
     def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self._check, handler(str))
 
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        return {**handler(schema), "enum": list(self._registry)}
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, of: GetJsonSchemaHandler) -> Any:
+        return {**of(schema), "enum": list(self.registry)}
 
     def _check(self, name: str) -> str:
-        if name not in self._registry:
-            raise FieldError("", *self._registry.unknown(name))
+        if name not in self.registry:
+            raise FieldError("", *self.registry.unknown(name))
         return name

@@ -121,16 +121,15 @@ def list_designs(presets: bool, as_json: bool) -> None:
     from carsim.design import load_design, shipped_designs
     from carsim.design.load import shipped_presets
 
-    described: dict[str, dict[str, str]]
+    described: dict[str, Any]
     if presets:
         described = shipped_presets()
+        tables = {f"{section}.preset": names for section, names in described.items()}
     else:
-        described = {"": {name: load_design(name).description for name in shipped_designs()}}
+        described = {name: load_design(name).description for name in shipped_designs()}
+        tables = {"": described}
     if as_json:
-        click.echo(json.dumps(described if presets else described[""], indent=2))
+        click.echo(json.dumps(described, indent=2))
         return
-    sections = (
-        (f"{section}.preset" if section else "", [Table(("", ""), tuple(names.items()), 2)])
-        for section, names in described.items()
-    )
-    show(output_console(), in_order(sections))
+    parts = ((head, [Table(("", ""), tuple(of.items()), 2)]) for head, of in tables.items())
+    show(output_console(), in_order(parts))

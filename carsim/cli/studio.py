@@ -80,11 +80,7 @@ def run_command(state: "TabState") -> str:
     >>> run_command(TabState.of_query("?machine.cores=6&trace=vilau_8f", "kv260"))
     'carsim run kv260 --trace vilau_8f --set machine.cores=6'
     """
-    words = ["carsim", "run", state.design]
-    if state.trace:
-        words += ["--trace", state.trace]
-    if state.workload:
-        words += ["--workload", state.workload]
-    for override in state.overrides:
-        words += ["--set", override]
-    return shlex.join(words)
+    given = [("--trace", state.trace), ("--workload", state.workload)]
+    given += [("--set", override) for override in state.overrides]
+    words = [word for option in given if option[1] for word in option]
+    return shlex.join(["carsim", "run", state.design, *words])

@@ -65,7 +65,9 @@ def capture(
     check_needs(recipe, folder)
     codebook, groups = prepare(recipe, folder, workers=workers)
     references = {} if references is None else references
-    judged = [] if recipe.quality is None else _judged_groups(groups, recipe.quality.clips)
+    clips = 0 if recipe.quality is None else recipe.quality.clips
+    # Whole groups, as other group sizes round differently.
+    judged = groups[: -(-2 * clips // len(groups[0].prompts))]
     own = [_true_tokens(group) for group in judged]
     beside = [_dense(group) for group in own]
     found = _decode([*groups, *own, *beside], references, workers, progress)
@@ -75,18 +77,15 @@ def capture(
     def joined(name: str) -> NDArray[Any]:
         return np.concatenate([getattr(each, name) for each in decoded], axis=-1)
 
-    def losses(judging: list[RowGroup], clips: int) -> tuple[float, ...]:
+    def losses(judging: list[RowGroup]) -> tuple[float, ...]:
         nats = np.concatenate([found[group].nats for group in judging], axis=1)
         means = nats[recipe.judged_from * TOKENS_PER_FRAME :, :clips].mean(axis=0)
         return tuple(round(float(mean), 5) for mean in means)
 
     quality = None
     if recipe.quality is not None:
-        clips = recipe.quality.clips
-        quality = MeasuredQuality(
-            first_frame=recipe.judged_from,
-            teacher_forced_nats=PerClip(own=losses(own, clips), dense=losses(beside, clips)),
-        )
+        nats = PerClip(own=losses(own), dense=losses(beside))
+        quality = MeasuredQuality(first_frame=recipe.judged_from, teacher_forced_nats=nats)
     weights, kept = groups[0].model.source, _kept_tokens(joined("tokens"))
     return Trace(
         replay=joined("replay"),
@@ -182,11 +181,6 @@ def _quantised(precision: DecoderPrecision, group: RowGroup, workers: int) -> We
         progress=None,
     )
     return made
-
-
-def _judged_groups(groups: list[RowGroup], clips: int) -> list[RowGroup]:
-    """Groups with the first clips: whole ones, as other group sizes round differently."""
-    return groups[: -(-2 * clips // len(groups[0].prompts))]
 
 
 def _true_tokens(group: RowGroup) -> RowGroup:

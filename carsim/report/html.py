@@ -64,16 +64,9 @@ def page(template: str, title: str, **content: Any) -> str:
     scripts = [asset("page.js")]
     if content.get("charts"):
         scripts.insert(0, plotly_script())
-    return (
-        _environment()
-        .get_template(template)
-        .render(
-            title=title,
-            style=Markup(asset("page.css")),
-            scripts=[Markup(script) for script in scripts],
-            **content,
-        )
-    )
+    content |= {"title": title, "style": Markup(asset("page.css"))}
+    content["scripts"] = list(map(Markup, scripts))
+    return _environment().get_template(template).render(content)
 
 
 def links_to(names: Iterable[str], folder: Path, address: str) -> list[tuple[str, str]]:
