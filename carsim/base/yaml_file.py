@@ -133,15 +133,9 @@ def yaml_text(contents: Mapping[str, Any], *, is_short: bool = False) -> str:
         contents: The mapping.
         is_short: Innermost mappings stand in one line each.
     """
-    style = None if is_short else False
-    return yaml.dump(
-        contents,
-        Dumper=_Dumper,
-        sort_keys=False,
-        allow_unicode=True,
-        width=100,
-        default_flow_style=style,
-    )
+    look: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 100}
+    look["default_flow_style"] = None if is_short else False
+    return str(yaml.dump(contents, Dumper=_Dumper, **look))
 
 
 def parse_yaml(text: str, place: str) -> Any:

@@ -44,22 +44,14 @@ def dram(
         rows = list(memory.STANDARDS.values())
         print_results(as_json, {row.name: asdict(row) for row in rows}, [_standards(rows)])
         return
-    timings = memory.standard(name)
+    timings, striping = memory.standard(name), memory.Striping(channels)
     access = memory.AccessPattern(streams, chunk_bytes, random)
-    result = memory.sustained(timings, access, memory.Striping(channels))
-    report = {
-        "standard": name,
-        "channels": channels,
-        "channel_bits": timings.channel_bits,
-        "chunk_bytes": chunk_bytes,
-        "streams": streams,
-        "random": random,
-        **asdict(result),
-        "idle_latency_ns": {row: memory.idle_latency_ns(timings, row) for row in memory.ROWS},
-        "saturated_latency_ns": memory.saturated_latency_ns(
-            timings, access, memory.Striping(channels)
-        ),
-    }
+    report = {"standard": name, "channels": channels, "channel_bits": timings.channel_bits}
+    report |= {"chunk_bytes": chunk_bytes, "streams": streams, "random": random}
+    report |= asdict(memory.sustained(timings, access, striping))
+    idle_ns = {row: memory.idle_latency_ns(timings, row) for row in memory.ROWS}
+    full_ns = memory.saturated_latency_ns(timings, access, striping)
+    report |= {"idle_latency_ns": idle_ns, "saturated_latency_ns": full_ns}
     lines = tuple((name, _text(value)) for name, value in report.items())
     print_results(as_json, report, [Table(("", ""), lines, text_columns=2)])
 

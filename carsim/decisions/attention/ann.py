@@ -56,13 +56,8 @@ from carsim.decisions.attention.search import (
     vector_bytes,
 )
 
-USED_BY = {
-    "tables": "lsh",
-    "bits": "lsh",
-    "seed": "lsh",
-    "keep": "quantised",
-    "key_bits": "quantised",
-}
+USED_BY = dict.fromkeys(("tables", "bits", "seed"), "lsh")
+USED_BY |= dict.fromkeys(("keep", "key_bits"), "quantised")
 """Fields that only one search uses."""
 
 

@@ -22,15 +22,8 @@ from carsim.decisions.trace.file import Trace, as_own
 from carsim.decisions.trace.meta import STATED, Origin
 from carsim.decisions.trace.npz import MAX_BYTES
 
-Source = Literal[
-    Origin,
-    "re-thresholded (open loop)",
-    "re-scoped (open loop)",
-    "resampled",
-    "mapped by depth",
-    "independent",
-    "dense",
-]
+OpenLoop = Literal["re-thresholded (open loop)", "re-scoped (open loop)"]
+Source = Literal[Origin, OpenLoop, "resampled", "mapped by depth", "independent", "dense"]
 
 MOST_BYTES = MAX_BYTES
 """Memory that anything may take, by estimate: as much as a file of decisions may unpack to."""
