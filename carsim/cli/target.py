@@ -36,12 +36,8 @@ def show_target(
         tried = search_target(wanted)
     is_met = bool(tried and tried[0].reaches)
     machines = [
-        {
-            "machine": each.machine,
-            "reaches": each.reaches,
-            "limits": dict(each.limits),
-            "metrics": dict(each.figures),
-        }
+        {"machine": each.machine, "reaches": each.reaches}
+        | {"limits": dict(each.limits), "metrics": dict(each.figures)}
         for each in tried
     ]
     document = {"target": target, "minimise": minimise, "machines": machines}

@@ -146,11 +146,10 @@ def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> tuple[Codebook
 
     def group_of(rows: range) -> RowGroup:
         pairs = range(rows.start // 2, rows.stop // 2)
+        own = tuple((row, row + 1) for row in range(0, len(rows), 2))
         return RowGroup(
             config=config,
-            policy=replace(
-                recipe.policy, pairs=tuple((row, row + 1) for row in range(0, len(rows), 2))
-            ),
+            policy=replace(recipe.policy, pairs=own),
             model=model,
             prompts=recipe.prompts[rows.start : rows.stop],
             prompt_tokens=recipe.prompt_tokens,
@@ -231,26 +230,21 @@ def metadata(
         kept_tokens: Share of tokens equal to those one frame before, for each clip.
         quality: Measured quality, if any.
     """
+    content: dict[str, Any] = {"codes": n_codes}
+    if recipe.sampling:
+        content["given_frames"] = recipe.given_frames
+    if recipe.tas_step:
+        content["tas_step"] = recipe.tas_step
+    clips = zip(recipe.clips, kept_tokens, strict=True)
+    content["clips"] = [clip.model_dump() | {"kept_tokens": share} for clip, share in clips]
     return recipe.metadata(
-        decoded=recipe.decoded,
         tokens_per_frame=TOKENS_PER_FRAME,
-        prompt_tokens=recipe.prompt_tokens,
-        prompt_lengths=tuple(len(prompt) for prompt in recipe.prompts),
+        prompt_lengths=tuple(map(len, recipe.prompts)),
         guidance_pairs=recipe.pairs,
-        dtype=recipe.dtype,
-        precision=recipe.precision,
         mode="sampled" if recipe.sampling else "teacher_forced",
         weights=weights,
-        sampling=recipe.sampling.model_dump() if recipe.sampling else None,
-        content={
-            "codes": n_codes,
-            **({"given_frames": recipe.given_frames} if recipe.sampling else {}),
-            **({"tas_step": recipe.tas_step} if recipe.tas_step else {}),
-            "clips": [
-                clip.model_dump() | {"kept_tokens": share}
-                for clip, share in zip(recipe.clips, kept_tokens, strict=True)
-            ],
-        },
+        sampling=recipe.sampling and recipe.sampling.model_dump(),
+        content=content,
         quality=quality,
     )
 

@@ -119,16 +119,10 @@ def _peer_row(row: Mapping[str, str]) -> Comparison:
         kv_bytes = 0
     nbytes = kv_bytes + sum(product(array, Gemm(m, k, n), Supply()).moved_bytes for k, n in shapes)
     setting = f", {cores} cores" if cores > 1 else ""
-    return Comparison(
-        what=f"{peer.title}: {row['work']}, m={m}, {_words(row['dataflow'])}{setting}",
-        reference=int(row["cycles"]),
-        ours=cycles,
-        rival=-(-nbytes // DDR4_BYTES_PER_CYCLE),
-        bound=peer.bound,
-        source=f"{peer.title} {row['version']}, {row['setup']}",
-        unit="cycles",
-        note=row["note"],
-    )
+    what = f"{peer.title}: {row['work']}, m={m}, {_words(row['dataflow'])}{setting}"
+    source = (f"{peer.title} {row['version']}, {row['setup']}", "cycles", row["note"])
+    rival = -(-nbytes // DDR4_BYTES_PER_CYCLE)
+    return Comparison(what, int(row["cycles"]), cycles, rival, peer.bound, *source)
 
 
 def _small_product(row: Mapping[str, str]) -> Comparison:
@@ -136,15 +130,9 @@ def _small_product(row: Mapping[str, str]) -> Comparison:
     gemm = Gemm(int(row["m"]), int(row["k"]), int(row["n"]))
     array = _array(rows, cols, row["dataflow"], PEERS["scalesim"].weight_load)
     counted = product(array, gemm, Supply(SCALESIM_WORDS_PER_CYCLE))
-    return Comparison(
-        what=f"{gemm.m} x {gemm.k} x {gemm.n} on {rows} x {cols}",
-        reference=int(row["total_cycles"]) + 1,
-        ours=counted.compute_cycles,
-        rival=counted.memory_cycles,
-        bound=0.0,
-        source="SCALE-Sim 3.0.0, cycles counted from 1",
-        unit="cycles",
-    )
+    what = f"{gemm.m} x {gemm.k} x {gemm.n} on {rows} x {cols}"
+    cycles = int(row["total_cycles"]) + 1, counted.compute_cycles, counted.memory_cycles
+    return Comparison(what, *cycles, 0.0, "SCALE-Sim 3.0.0, cycles counted from 1", "cycles")
 
 
 def _words(dataflow: str) -> str:

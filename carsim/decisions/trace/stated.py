@@ -134,15 +134,14 @@ def _meta(workload: Workload, model: "Model", batch: int, video: Video, label: s
     body, of = model.body, video.kind
     sizes = {name: getattr(body, name) for name in Geometry.model_fields if name != "name"}
     geometry = Geometry(name=model.name, **sizes)
-    is_paired = of == "video" and batch % 2 == 0
+    shape = asdict(video)
+    is_paired = shape.pop("kind") == "video" and batch % 2 == 0
     return TraceMeta(
         producer="carsim",
         producer_version=version("carsim"),
         decoded=geometry,
         simulated=geometry,
-        n_frames=video.n_frames,
-        tokens_per_frame=video.tokens_per_frame,
-        prompt_tokens=video.prompt_tokens,
+        **shape,
         prompt_lengths=(video.prompt_tokens,) * batch,
         tau=None,
         attention=Dense(),

@@ -75,10 +75,10 @@ def _metadata(
     step_model: StepModel | None,
 ) -> TraceMeta:
     written = recipe.model_dump(mode="json")
+    clips = [{"prompt": prompt} for prompt in written["prompts"]]
     return recipe.metadata(
         decoded=model.geometry,
         simulated=model.geometry,
-        tokens_per_frame=recipe.tokens_per_frame,
         prompt_tokens=max(map(len, prompts)),
         prompt_lengths=tuple(map(len, prompts)),
         guidance_pairs=recipe.pairs,
@@ -86,10 +86,7 @@ def _metadata(
         mode="sampled",
         weights=model.source,
         sampling={"by": type(step_model).__name__} if step_model else written["sampling"],
-        content={
-            "software": model.software,
-            "clips": [{"prompt": prompt} for prompt in written["prompts"]],
-        },
+        content={"software": model.software, "clips": clips},
     )
 
 

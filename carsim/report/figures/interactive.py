@@ -38,8 +38,7 @@ def plotly(plot: Plot) -> Json:
         "height": round(PIXELS_PER_INCH * plot.size_in[1]) - 20,
         "font": {"family": "system-ui, sans-serif", "size": 12},
         "margin": {"l": 10, "r": 15, "t": 10, "b": 50},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
+        **dict.fromkeys(("paper_bgcolor", "plot_bgcolor"), "rgba(0,0,0,0)"),
         "legend": {"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0, "traceorder": "normal"},
         "hovermode": "x unified" if plot.shares == "x" else "closest",
         "barmode": "overlay",
@@ -100,17 +99,9 @@ def _trace(series: Series, panel: Panel) -> Json:
         base = list(series.base) or [0.0] * len(series.x)
         lengths = [(end or 0.0) - start for start, end in zip(base, series.x, strict=True)]
         pattern = {"shape": series.hatch, "fillmode": "overlay", "fgcolor": "rgba(255,255,255,0.6)"}
-        trace |= {
-            "type": "bar",
-            "orientation": "h",
-            "base": base,
-            "x": lengths,
-            "width": series.height,
-            "text": [escaped(text) for text in series.text],
-            "textposition": "auto",
-            "marker": {"color": colour, "pattern": pattern},
-        }
-        return trace
+        trace |= {"type": "bar", "orientation": "h", "base": base, "x": lengths}
+        trace |= {"width": series.height, "marker": {"color": colour, "pattern": pattern}}
+        return trace | {"text": [escaped(text) for text in series.text], "textposition": "auto"}
     trace |= {"type": "scatter", "mode": MODES[series.mark]}
     if "markers" in trace["mode"]:
         symbol = MARKERS[series.marker] + ("-open" if series.hollow else "")
