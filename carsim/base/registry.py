@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar, Union
 
 from pydantic import (
+    Discriminator,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    SerializeAsAny,
     ValidatorFunctionWrapHandler,
     WrapValidator,
 )
@@ -134,10 +136,10 @@ def field_name(kind: Any) -> str:
     return str(kind.model_fields["kind"].default)
 
 
-def by_kind(
+def any_kind(
     base: type[Section], registry: Registry[Any], absent: type[Section] | None = None
-) -> WrapValidator:
-    """Annotation of a field that holds a section of any kind of a registry.
+) -> Any:
+    """Type of a field that holds a section of any kind of a registry.
 
     Instances are taken as they are; mappings may name a kind that was registered later.
 
@@ -159,7 +161,9 @@ def by_kind(
             return registry[kind].model_validate(value)
         return of_shipped(value)
 
-    return WrapValidator(of_kind)
+    shipped: Any = Union[tuple(registry.values())]  # noqa: UP007
+    as_kind: Any = SerializeAsAny()  # type: ignore[type-arg]
+    return Annotated[shipped, Discriminator("kind"), WrapValidator(of_kind), as_kind]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from carsim.cli.options import JSON
 from carsim.validate import PART_NAMES
 
 if TYPE_CHECKING:
-    from carsim.metrics import Comparison
     from carsim.validate.part import Errors, Group, Part
 
 OUT_OF_BOUNDS = 1
@@ -145,33 +144,20 @@ def _verdict(parts: "Sequence[Part]") -> str:
 
 def _document(parts: "Sequence[Part]") -> dict[str, Any]:
     """All that was found, as plain data."""
-    return {
-        "passes": all(part.ok for part in parts),
-        "parts": [
-            {
-                "part": part.name,
-                "title": part.title,
-                "passes": part.ok,
-                "failures": part.failures,
-                "groups": [
-                    {
-                        "title": group.title,
-                        "passes": not group.failures,
-                        "bounds": dict(group.bounds),
-                        "carsim": asdict(group.ours),
-                        "rival_name": group.rival,
-                        "rival": asdict(group.theirs) if group.theirs else None,
-                        "nearer": group.wins,
-                        "rows": [_record(row) for row in group.rows],
-                    }
-                    for group in part.groups
-                ],
-                "notes": part.notes,
-            }
-            for part in parts
-        ],
-    }
+    found = []
+    for part in parts:
+        result = {"part": part.name, "title": part.title, "passes": part.ok}
+        groups = {"failures": part.failures, "groups": list(map(_record, part.groups))}
+        found.append(result | groups | {"notes": part.notes})
+    return {"passes": all(part.ok for part in parts), "parts": found}
 
 
-def _record(row: "Comparison") -> dict[str, Any]:
-    return asdict(row) | {"error": row.error, "rival_error": row.rival_error, "ok": row.ok}
+def _record(group: "Group") -> dict[str, Any]:
+    theirs = asdict(group.theirs) if group.theirs else None
+    rows = [
+        asdict(row) | {"error": row.error, "rival_error": row.rival_error, "ok": row.ok}
+        for row in group.rows
+    ]
+    found = {"title": group.title, "passes": not group.failures, "bounds": dict(group.bounds)}
+    found |= {"carsim": asdict(group.ours), "rival_name": group.rival, "rival": theirs}
+    return found | {"nearer": group.wins, "rows": rows}

@@ -152,12 +152,8 @@ class Sources:
             mapped = f"head-mapped: {have} key heads stand for {wanted}"
             found = replace(found, label=f"{found.label}; {mapped}")
         if self.resample_seed is not None and self.batch > found.n_rows:
-            found = resample(
-                found,
-                np.random.default_rng(self.resample_seed),
-                tokens_per_frame=video.tokens_per_frame,
-                n_rows=self.batch,
-            )
+            rng, per_frame = np.random.default_rng(self.resample_seed), video.tokens_per_frame
+            found = resample(found, rng, tokens_per_frame=per_frame, n_rows=self.batch)
         return found
 
     # ---------------------------------------------------------------- private

@@ -173,13 +173,9 @@ def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> tuple[Codebook
 def _quantised(precision: DecoderPrecision, group: RowGroup, workers: int) -> Weights:
     """Weights in a precision, calibrated on the first frames of a group's clips."""
     steps = min(precision.calibration.frames * TOKENS_PER_FRAME, group.config.n_steps)
-    (made,) = run_in_workers(
-        [partial(quantise, replace(group, tokens=group.tokens[:steps]), precision)],
-        total=len(group.prompts) * steps,
-        workers=min(workers, 1),
-        progress=None,
-    )
-    return made
+    piece = partial(quantise, replace(group, tokens=group.tokens[:steps]), precision)
+    total = len(group.prompts) * steps
+    return run_in_workers([piece], total=total, workers=min(workers, 1), progress=None)[0]
 
 
 def _true_tokens(group: RowGroup) -> RowGroup:
@@ -204,12 +200,9 @@ def _decode(
     """The results of groups, each decoded once and none that is known."""
     keys = {group: _key(group) for group in groups}
     missing = {key: group for group, key in keys.items() if key not in known}
-    results = run_in_workers(
-        [partial(decode_group, group) for group in missing.values()],
-        total=sum(group.work for group in missing.values()),
-        workers=workers,
-        progress=progress,
-    )
+    pieces = [partial(decode_group, group) for group in missing.values()]
+    total = sum(group.work for group in missing.values())
+    results = run_in_workers(pieces, total=total, workers=workers, progress=progress)
     found = known | dict(zip(missing, results, strict=True))
     return {group: found[key] for group, key in keys.items()}
 

@@ -115,11 +115,8 @@ def _misfits(study: StoredStudy) -> Table:
         for part in reason.split("; ") if status == "misfit" else [reason]:
             found.setdefault((status, part.partition(":")[0]), []).append(part)
     ranked = sorted(found.items(), key=lambda item: -len(item[1]))[:MOST_ROWS]
-    return Table(
-        ("status", "for example", "points"),
-        tuple(
-            (status, parts[0], Figure(f"{len(parts):,}", float(len(parts))))
-            for (status, _), parts in ranked
-        ),
-        text_columns=2,
+    rows = (
+        (status, parts[0], Figure(f"{len(parts):,}", float(len(parts))))
+        for (status, _), parts in ranked
     )
+    return Table(("status", "for example", "points"), tuple(rows), text_columns=2)

@@ -41,7 +41,7 @@ STANDARDS = {"DDR4-2133": "DDR4-2133R", "DDR4-2400": "DDR4-2400", "HBM2-2000-64b
 
 SIMULATORS = ("DRAMsim3", "Ramulator2.1-FRFCFS")
 
-NULL_EFFICIENCY = 0.9
+NULL_EFFICIENCY, SHARE = 0.9, "of the peak"
 """Share of the peak bandwidth that the naive rival takes for granted."""
 
 IDLE_ROWS = {
@@ -164,7 +164,7 @@ def striped_channels() -> Iterator[Group]:
             figure, column, rival, unit = "latency under load", "mean_latency_ns", None, "ns"
             own = loaded_latency_ns(timings, load, striping)
         else:
-            figure, column, rival, unit = "efficiency", "efficiency", NULL_EFFICIENCY, "of the peak"
+            figure, column, rival, unit = "efficiency", "efficiency", NULL_EFFICIENCY, SHARE
             own = sustained(timings, access, striping).efficiency
         where = f"{channels} channel{'s' * (channels > 1)} of {row['standard']}"
         what = f"{where}, {row['pattern']}, {streams} x {chunk} B, stripe {stripe} B, {asking} ask"
@@ -189,14 +189,8 @@ def one_channel(row: Mapping[str, str]) -> Comparison:
     figure, kind, timings = row["figure"], row["kind"], _timings(row)
     streams, chunk, window = (int(row[name]) for name in ("streams", "chunk_bytes", "window"))
     reads, pattern = float(row["read_fraction"]), row["pattern"]
-    access = AccessPattern(
-        streams,
-        chunk,
-        random="random" in pattern,
-        read_fraction=reads,
-        outstanding=window or NO_WINDOW,
-        aligned="aligned" in pattern,
-    )
+    is_random, is_aligned = "random" in pattern, "aligned" in pattern
+    access = AccessPattern(streams, chunk, is_random, reads, window or NO_WINDOW, is_aligned)
     rival: float | None = None
     if kind == "idle":
         own = idle_latency_ns(timings, IDLE_ROWS[pattern])
@@ -218,15 +212,10 @@ def one_channel(row: Mapping[str, str]) -> Comparison:
         rival *= reference / nearer(rival)
     several = f", {streams} streams" if streams > 1 else ""
     mixed = f", {reads:.0%} reads" if reads < 1 else ""
-    return Comparison(
-        f"{row['standard']} {pattern}, {chunk} B{several}{mixed}",
-        reference,
-        own,
-        rival,
-        BOUNDS[figure, kind][timings.family],
-        ", ".join(f"{name} {value:.4g}" for name, value in counted.items()),
-        "ns" if figure == "latency" else "of the peak",
-    )
+    what = f"{row['standard']} {pattern}, {chunk} B{several}{mixed}"
+    source = ", ".join(f"{name} {value:.4g}" for name, value in counted.items())
+    bound, unit = BOUNDS[figure, kind][timings.family], "ns" if figure == "latency" else SHARE
+    return Comparison(what, reference, own, rival, bound, source, unit)
 
 
 def _timings(row: Mapping[str, str]) -> MemoryStandard:

@@ -27,11 +27,9 @@ reads the newest half of the context, and says so to the machine:
 ``tests/toy_policies.py`` has two more, one of which depends on data.
 """
 
-from typing import TYPE_CHECKING, Annotated, Union
+from typing import TYPE_CHECKING
 
-from pydantic import Discriminator, SerializeAsAny
-
-from carsim.base.registry import Registry, by_kind, field_name
+from carsim.base.registry import Registry, any_kind, field_name
 from carsim.decisions.attention.ann import Ann as Ann
 from carsim.decisions.attention.ann_ca import AnnCa as AnnCa
 from carsim.decisions.attention.base import AttentionPolicy as AttentionPolicy
@@ -58,10 +56,5 @@ PLAIN = Dense()
 if TYPE_CHECKING:
     Attention = AttentionPolicy
 else:
-    Attention = Annotated[
-        Union[tuple(ATTENTION.values())],  # noqa: UP007
-        Discriminator("kind"),
-        by_kind(AttentionPolicy, ATTENTION),
-        SerializeAsAny(),
-    ]
+    Attention = any_kind(AttentionPolicy, ATTENTION)
 """A field that holds one policy of any kind."""

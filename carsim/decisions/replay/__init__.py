@@ -5,11 +5,9 @@ and a line in :data:`RULES`. From outside of the package, an instance can be giv
 is expected; for files that name its kind, register it there. ``docs/kinds.md`` has an example.
 """
 
-from typing import TYPE_CHECKING, Annotated, Union
+from typing import TYPE_CHECKING
 
-from pydantic import Discriminator, SerializeAsAny
-
-from carsim.base.registry import Registry, by_kind, field_name
+from carsim.base.registry import Registry, any_kind, field_name
 from carsim.decisions.replay.absent import AbsentRule
 from carsim.decisions.replay.base import NO_WORK as NO_WORK
 from carsim.decisions.replay.base import DecoderShape as DecoderShape
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
     Rule = ReplayRule
     RecordedRule = ReplayRule
 else:
-    _Shipped = Annotated[Union[tuple(RULES.values())], Discriminator("kind")]  # noqa: UP007
-    Rule = Annotated[_Shipped, by_kind(ReplayRule, RULES), SerializeAsAny()]
-    RecordedRule = Annotated[_Shipped, by_kind(ReplayRule, RULES, AbsentRule), SerializeAsAny()]
+    Rule = any_kind(ReplayRule, RULES)
+    RecordedRule = any_kind(ReplayRule, RULES, AbsentRule)
 """Fields that hold one rule of any kind; that of a trace may be of a kind that is not installed."""

@@ -202,13 +202,9 @@ class Memory(GrownSection):
     def striping(self) -> Striping:
         """The channels as its ports use them: what a port has in flight is all that holds it up."""
         ports = self.ports
-        return Striping(
-            self.channels,
-            self.interleave_bytes or ports.piece_bytes,
-            ports.count,
-            ports.outstanding * ports.burst_bytes,
-            UNLIMITED,
-        )
+        stripe = self.interleave_bytes or ports.piece_bytes
+        window = ports.outstanding * ports.burst_bytes
+        return Striping(self.channels, stripe, ports.count, window, UNLIMITED)
 
     @property
     def part(self) -> MemoryStandard:

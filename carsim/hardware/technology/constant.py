@@ -44,9 +44,6 @@ CONSTANTS: Mapping[str, Constant] = {
 
 def by_kind(field: str) -> dict[str, Constant]:
     """The constants of a field, by kind."""
-    return {
-        kind: constant
-        for name, constant in CONSTANTS.items()
-        for of, _, kind in (name.partition("."),)
-        if of == field and kind
-    }
+    start = f"{field}."
+    found = CONSTANTS.items()
+    return {name.removeprefix(start): each for name, each in found if name.startswith(start)}

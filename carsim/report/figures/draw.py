@@ -103,8 +103,8 @@ def draw(plot: Plot) -> Figure:
         if len(entries) > 1:
             needed = 6 + max(map(len, entries))
             columns = max(1, int(CHARACTERS_PER_INCH * plot.size_in[0]) // needed)
-            below = "outside lower center"
-            figure.legend(entries.values(), entries.keys(), loc=below, ncols=columns)
+            texts, handles = entries.keys(), entries.values()
+            figure.legend(handles, texts, loc="outside lower center", ncols=columns)
     return figure
 
 
