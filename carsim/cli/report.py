@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -131,15 +132,10 @@ def _draw(
 
     if out is None:
         raise click.UsageError("--plot needs --out FILE.pdf, .svg or .png")
+    wanted = parse_objectives(objectives) if objectives else None
+    how: dict[str, Any] = {"objectives": wanted, "constraints": constraints}
     with progress("drawing"):
-        figure, numbers = write_plot(
-            folders,
-            what,
-            out,
-            width,
-            objectives=parse_objectives(objectives) if objectives else None,
-            constraints=constraints,
-        )
+        figure, numbers = write_plot(folders, what, out, width, **how)
     say(f"Written to {figure}, and its numbers to {numbers}")
 
 

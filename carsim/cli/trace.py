@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -143,13 +143,9 @@ def _as_json(loaded: "Trace", stats: "TraceStats") -> str:
     """Everything that the tables show, for programs; what is not a number is null."""
     import numpy as np
 
-    document = {
-        "path": str(loaded.path),
-        "sha256": loaded.sha256,
-        "decisions": loaded.meta.made_up or loaded.meta.origin,
-        "meta": loaded.meta.model_dump(),
-        "stats": asdict(stats),
-    }
+    document: dict[str, Any] = {"path": str(loaded.path), "sha256": loaded.sha256}
+    document["decisions"] = loaded.meta.made_up or loaded.meta.origin
+    document |= {"meta": loaded.meta.model_dump(), "stats": asdict(stats)}
     text = json.dumps(document, default=np.ndarray.tolist)
     constants = {"NaN": None, "Infinity": "inf", "-Infinity": "-inf"}
     return json.dumps(json.loads(text, parse_constant=constants.get), indent=2)

@@ -87,15 +87,10 @@ def capture(
         nats = PerClip(own=losses(own), dense=losses(beside))
         quality = MeasuredQuality(first_frame=recipe.judged_from, teacher_forced_nats=nats)
     weights, kept = groups[0].model.source, _kept_tokens(joined("tokens"))
-    return Trace(
-        replay=joined("replay"),
-        tas=_kept_scores(recipe, joined("tas")),
-        meta=metadata(recipe, weights, codebook.n_codes, kept, quality),
-        **{
-            name: np.concatenate([each.kv[name] for each in decoded], axis=-1)
-            for name in decoded[0].kv
-        },
-    )
+    meta, scores = metadata(recipe, weights, codebook.n_codes, kept, quality), joined("tas")
+    reads = {name: [each.kv[name] for each in decoded] for name in decoded[0].kv}
+    reads_joined = {name: np.concatenate(parts, axis=-1) for name, parts in reads.items()}
+    return Trace(joined("replay"), _kept_scores(recipe, scores), meta, **reads_joined)
 
 
 def check_needs(recipe: AnyRecipe, folder: Path) -> None:

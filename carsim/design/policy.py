@@ -14,13 +14,9 @@ from carsim.decisions.replay import Scope
 from carsim.hardware.schedule import BASELINE, DEFAULT, SCHEDULES
 
 Schedule = Annotated[str, OneOf(SCHEDULES)]
-Threshold = Annotated[
-    float,
-    Field(ge=-MOST),
-    WithJsonSchema(
-        {"anyOf": [{"type": "number", "minimum": -MOST, "maximum": MOST}, {"const": "inf"}]}
-    ),
-]
+_FINITE: dict[str, Any] = {"type": "number", "minimum": -MOST, "maximum": MOST}
+_OR_INF = WithJsonSchema({"anyOf": [_FINITE, {"const": "inf"}]})
+Threshold = Annotated[float, Field(ge=-MOST), _OR_INF]
 """Of a score; ``inf`` never replays."""
 
 Batch = Annotated[int, Field(gt=0, le=4096)]

@@ -93,14 +93,9 @@ def plotly_script() -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("carsim.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=unbroken,
-    )
+    on: Any = dict.fromkeys(("autoescape", "trim_blocks", "lstrip_blocks"), True)
+    loader = PackageLoader("carsim.report")
+    environment = Environment(loader=loader, undefined=StrictUndefined, finalize=unbroken, **on)
     environment.filters.update(
         bar=lambda share: f"{min(1.0, max(0.0, share)):.3f}",
         base64=_base64,

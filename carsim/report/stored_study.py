@@ -40,13 +40,9 @@ class StoredStudy:
     def of(cls, store: Store) -> "StoredStudy":
         """The study of a store."""
         facts = store.facts
-        return cls(
-            facts,
-            tuple(facts["axes"]),
-            facts["objectives"] or DEFAULT_OBJECTIVES,
-            tuple(facts["constraints"]),
-            frame_of(store),
-        )
+        objectives = facts["objectives"] or DEFAULT_OBJECTIVES
+        axes, constraints = tuple(facts["axes"]), tuple(facts["constraints"])
+        return cls(facts, axes, objectives, constraints, frame_of(store))
 
     def seen(
         self, objectives: Mapping[str, str] | None, constraints: Sequence[str]

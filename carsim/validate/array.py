@@ -61,26 +61,17 @@ def validate_array(progress: Callable[[str], None] = lambda _: None) -> Part:
     for row in data_rows("scalesim.csv"):
         title = f"SCALE-Sim, {_words(row['dataflow'])}"
         small.setdefault(title, []).append(_small_product(row))
-    return Part(
-        "array",
-        "Compute array, int8, in cycles that other simulators count",
-        (
-            Group(
-                "decode matrices of LLaMA-2-7B on 32 x 32",
-                tuple(_peer_row(row) for row in data_rows("peers.csv")),
-                NULL,
-            ),
-            *(
-                Group(title, tuple(rows), NULL, {"worst": 0.0}, shown=False)
-                for title, rows in small.items()
-            ),
-        ),
-        (
-            *(f"{peer.title}: {peer.charges}. {_measured(peer)}" for peer in PEERS.values()),
-            "Baseline: all bytes once, over the bandwidth of the memory. It is the peer's own "
-            "rule for one row of activations on ZigZag, LLMCompass and AccelForge.",
-        ),
+    of_peers = tuple(map(_peer_row, data_rows("peers.csv")))
+    groups = [Group("decode matrices of LLaMA-2-7B on 32 x 32", of_peers, NULL)]
+    for title, rows in small.items():
+        groups.append(Group(title, tuple(rows), NULL, {"worst": 0.0}, shown=False))
+    notes = [f"{peer.title}: {peer.charges}. {_measured(peer)}" for peer in PEERS.values()]
+    notes.append(
+        "Baseline: all bytes once, over the bandwidth of the memory. It is the peer's own rule for "
+        "one row of activations on ZigZag, LLMCompass and AccelForge."
     )
+    title = "Compute array, int8, in cycles that other simulators count"
+    return Part("array", title, tuple(groups), tuple(notes))
 
 
 def _measured(peer: Peer) -> str:

@@ -44,12 +44,8 @@ SIMULATORS = ("DRAMsim3", "Ramulator2.1-FRFCFS")
 NULL_EFFICIENCY, SHARE = 0.9, "of the peak"
 """Share of the peak bandwidth that the naive rival takes for granted."""
 
-IDLE_ROWS = {
-    "idle_rowhit": "hit",
-    "idle_rowclosed": "closed",
-    "idle_rowconflict": "conflict",
-    "idle_random": "random",
-}
+IDLE_ROWS = {f"idle_row{row}": row for row in ("hit", "closed", "conflict")}
+IDLE_ROWS["idle_random"] = "random"
 """Pattern in the file of a single request -> the state of the row that it finds."""
 
 NO_WINDOW = 1 << 12
@@ -96,34 +92,21 @@ def validate_dram(progress: Callable[[str], None] = lambda _: None) -> Part:
         groups[title].append(one_channel(row))
         if reason := REASONS.get((figure, kind, family)):
             reasons[reason].add(title)
-    return Part(
-        "dram",
-        "DRAM against two cycle-accurate simulators, and against devices",
-        (
-            *(_group(title, rows) for title, rows in sorted(groups.items())),
-            *striped_channels(),
-            published_devices(),
-        ),
-        (
-            "One channel: errors and bounds are against the nearer simulator. Baseline: "
-            "0.9 of the peak bandwidth, whatever is asked; it says nothing of an idle memory or of "
-            "a given load.",
-            "Several channels: stripes of 256 to 4096 B on DRAMsim3, one requester or one for each "
-            "channel, in order. The baseline takes all channels for busy.",
-            "Devices are read or copied by cores that may be the limit themselves, with a NoC or "
-            "caches in between: carsim's figure is that of the DRAM alone. "
-            f"{NOT_CHECKED}.",
-            *(
-                f"Wide bound of {'; '.join(sorted(titles))}: {why}."
-                for why, titles in reasons.items()
-            ),
-        ),
-    )
+    of_one = (_group(title, rows) for title, rows in sorted(groups.items()))
+    wide = (f"Wide bound of {'; '.join(sorted(of))}: {why}." for why, of in reasons.items())
+    title = "DRAM against two cycle-accurate simulators, and against devices"
+    found = (*of_one, *striped_channels(), published_devices())
+    return Part("dram", title, found, (*NOTES, *wide))
 
 
-NOT_CHECKED = (
-    "No device was found whose published bandwidth is that of LPDDR4, LPDDR4X, LPDDR5 or HBM2E and "
-    "not of its processor"
+NOTES = (
+    "One channel: errors and bounds are against the nearer simulator. Baseline: 0.9 of the peak "
+    "bandwidth, whatever is asked; it says nothing of an idle memory or of a given load.",
+    "Several channels: stripes of 256 to 4096 B on DRAMsim3, one requester or one for each "
+    "channel, in order. The baseline takes all channels for busy.",
+    "Devices are read or copied by cores that may be the limit themselves, with a NoC or caches in "
+    "between: carsim's figure is that of the DRAM alone. No device was found whose published "
+    "bandwidth is that of LPDDR4, LPDDR4X, LPDDR5 or HBM2E and not of its processor.",
 )
 
 

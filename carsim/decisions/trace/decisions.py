@@ -261,14 +261,10 @@ def rescope(
         )
     if scope == decisions.scope:
         return decisions
-    return replace(
-        decisions,
-        replay=unanimous(decisions.replay, decision_units(scope, pairs, decisions.n_rows, batch)),
-        source="re-scoped (open loop)",
-        label=f"{decisions.label}, re-scoped to {scope} (open loop)",
-        pairs=tuple(pairs),
-        scope=scope,
-    )
+    units = decision_units(scope, pairs, decisions.n_rows, batch)
+    replay, label = unanimous(decisions.replay, units), f"{decisions.label}, re-scoped to {scope}"
+    made = replace(decisions, replay=replay, label=f"{label} (open loop)", scope=scope)
+    return replace(made, source="re-scoped (open loop)", pairs=tuple(pairs))
 
 
 def dense(n_steps: int, n_layers: int, n_rows: int, pairs: Pairs = ()) -> Decisions:

@@ -81,13 +81,8 @@ class Trace:
         if not isinstance(label, str) or not label.strip():
             problem = f"own decisions need a label, got {label!r}"
             raise InputError("Trace.from_decisions", problem, "name the idea, which outputs show")
-        changes = {
-            "producer": OWN_DECISIONS,
-            "decision_scope": "row",
-            "content": {"own_decisions": label},
-            "quality": None,
-            "command": label,
-        }
+        changes: dict[str, Any] = {"producer": OWN_DECISIONS, "command": label}
+        changes |= {"decision_scope": "row", "quality": None, "content": {"own_decisions": label}}
         recorded = {name: kept for name, kept in like.arrays().items() if name in READS}
         return unscored(replay, like.meta.model_copy(update=changes), label, **recorded)
 

@@ -104,12 +104,9 @@ def _efficiency(
 ) -> tuple[float, str]:
     """Useful share of the peak, and what takes the largest part of the rest."""
     per_request = access.bursts_per_request(standard, burst_bytes)
-    interval = Channel(
-        standard,
-        bursts(standard, access, burst_bytes),
-        access.requests * per_request,
-        QUEUE_REQUESTS * per_request,
-    ).run()
+    window, queue = access.requests * per_request, QUEUE_REQUESTS * per_request
+    source = bursts(standard, access, burst_bytes)
+    interval = Channel(standard, source, window, queue).run()
     busy_nck = interval.bursts * standard.burst_nck
     efficiency = busy_nck / standard.trefi_nck * access.useful_share(burst_bytes)
     idle_nck = sum(interval.idle_nck.values())

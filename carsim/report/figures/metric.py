@@ -70,15 +70,13 @@ def metric_plot(
         else:
             panels.append(_bars(parts, names, places, axis, metric, label, strong))
     lines = len(places) * len(groups)
+    height_in = 2.6 if is_line else FRAME_IN + BAR_IN * lines * 1.4
     return Plot(
         "",
         tuple(panels),
         alt=f"{', '.join(map(heading, metrics))} over {heading(axis)}",
         caption="Whiskers: range over measured bandwidths, and over the energy constants.",
-        size_in=(
-            min(11.0, 4.0 + 2.5 * len(panels)),
-            2.6 if is_line else FRAME_IN + BAR_IN * lines * 1.4,
-        ),
+        size_in=(min(11.0, 4.0 + 2.5 * len(panels)), height_in),
         shares="" if is_line else "y",
         columns=3,
         strong=None if is_line or strong not in places else places.index(strong),

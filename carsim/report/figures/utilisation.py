@@ -109,12 +109,10 @@ def utilisation_plot(run: "StoredRun", numbers: pd.DataFrame) -> Plot:
     x_label = "seconds since the end of prefill; vertical lines: frames"
     ends, frames = (0.0, seconds[-1]), np.unique(numbers["frame_start_s"])[1:].tolist()
     both: dict[str, Any] = {"x_range": ends, "y_range": (0, 102), "verticals": frames}
+    above = Panel("", tuple(busy), "utilisation [%]", share=3, **both)
     return Plot(
         f"utilisation over the first batch: {run.design}, {run.own.policy}",
-        (
-            Panel("", tuple(busy), "utilisation [%]", share=3, **both),
-            Panel(x_label, (replayed,), "replayed [%]", **both),
-        ),
+        (above, Panel(x_label, (replayed,), "replayed [%]", **both)),
         alt="Utilisation and replay over time",
         shares="x",
         misfit=not run.fits,
