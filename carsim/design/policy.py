@@ -47,12 +47,9 @@ class Policy(GrownSection):
         description="tokens of each sequence that one step decodes together, as models do that "
         "predict sets of tokens; a frame must be a whole number of sets",
     )
-    schedule: Schedule = Field(
-        DEFAULT.kind, description="who computes the sequences that do not replay"
-    )
+    schedule: Schedule = Field(DEFAULT.kind, description="who computes what does not replay")
     decision_scope: Scope = Field(
-        "row",
-        description="who decides together: each row, both rows of a guidance pair, or the batch",
+        "row", description="who decides together: a row, both rows of a guidance pair, or the batch"
     )
     attention: Attention = Field(Dense(), description="which cached keys a step reads")
     sparse_attention: Streaming = Field(

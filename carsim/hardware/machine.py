@@ -65,9 +65,7 @@ class Vector(Section):
     """The vector unit of one core: norms, rotary embedding, softmax, SiLU, residual sums."""
 
     lanes: PositiveInt = Field(description="element operations per cycle")
-    pipeline_cycles: NonNegativeInt = Field(
-        24, description="fill and drain of one vector operation"
-    )
+    pipeline_cycles: NonNegativeInt = Field(24, description="fill and drain of a vector operation")
 
 
 class AttentionUnit(Section):

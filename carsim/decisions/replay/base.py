@@ -152,8 +152,7 @@ class ReplayRule(GrownSection):
 
     kind: str
     gain: Gain | Annotated[tuple[Gain, ...], Field(min_length=1, strict=False)] = Field(
-        1.0,
-        description="factor on a cached output at each replay, 0 adds nothing; or one per layer",
+        1.0, description="factor on a cached output per replay, 0 adds nothing; or one per layer"
     )
     max_age: Annotated[int, Field(gt=0, le=MOST)] | None = Field(
         None, description="frames in a row that a place may replay; no limit if absent"

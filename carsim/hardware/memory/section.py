@@ -145,9 +145,7 @@ class Memory(GrownSection):
 
     later: ClassVar[frozenset[str]] = frozenset({"timings", "other_gbps"})
 
-    standard: Annotated[str, OneOf(STANDARDS)] = Field(
-        description="name of the standard, such as DDR4-2133"
-    )
+    standard: Annotated[str, OneOf(STANDARDS)] = Field(description="name, such as DDR4-2133")
     timings: Timings | None = Field(None, description="of this part, instead of the standard's")
     channels: Annotated[int, Field(gt=0, le=4096)] = Field(1, description="independent channels")
     channel_bits: PositiveInt = Field(64, description="data bits of one channel, without ECC")
