@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from carsim.base.registry import OneOf
 from carsim.base.section import FieldError, GrownSection, NonNegativeInt, PositiveInt, Section
+from carsim.base.text import count
 from carsim.base.units import KIB
 from carsim.decisions.replay import Point
 from carsim.hardware.mapping import MAPPINGS
@@ -154,6 +155,13 @@ class Machine(GrownSection):
                 problem = f"holds {tiles:,} tiles of {self.tile_kib} KiB, {MOST_TILES:,} at most"
                 raise FieldError(field, problem, "enlarge 'tile_kib' or shrink the buffer")
         return self
+
+    @property
+    def text(self) -> str:
+        """Cores and their arrays, as a phrase."""
+        array = self.array
+        size = f"{array.rows} x {array.cols} MACs ({array.arithmetic})"
+        return f"{count(self.cores, 'core')} of {size}"
 
     @property
     def attention_array(self) -> Array:

@@ -176,8 +176,7 @@ def _asked(run: StoredRun) -> Iterator[tuple[str, str]]:
             )
     yield (
         "machine",
-        f"{count(machine.cores, 'core')} of {machine.array.rows} x {machine.array.cols} MACs "
-        f"({machine.array.arithmetic}), {machine.mapping} mapping, "
+        f"{machine.text}, {machine.mapping} mapping, "
         f"{machine.weight_sharing.replace('_', ' ')} weights, decision at {machine.decision_at}",
     )
     stored = {"weight": model.weights, "KV": model.kv, "activation": model.activations}
