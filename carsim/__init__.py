@@ -15,94 +15,59 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from carsim.base.errors import CarsimError, InputError, MisfitError
-    from carsim.base.plugins import load_plugins
-    from carsim.decisions.trace import (
-        Trace,
-        load_trace,
-        save_trace,
-        shipped_traces,
-    )
-    from carsim.design import Design, load_design, override, shipped_designs
-    from carsim.design.document import design_schema, design_yaml
-    from carsim.explore.pareto import pareto
-    from carsim.explore.study import Study, load_study
-    from carsim.explore.sweep import search, sweep
-    from carsim.machine.row import RowResult
-    from carsim.report import save_report, summary
-    from carsim.report.compare import RunComparison, compare
-    from carsim.report.report import write_page
-    from carsim.runs.first import open_design
-    from carsim.runs.pipeline import run
-    from carsim.runs.report import Report
-    from carsim.workload.workload import Workload, workload_of
+    from carsim.base.errors import CarsimError as CarsimError
+    from carsim.base.errors import InputError as InputError
+    from carsim.base.errors import MisfitError as MisfitError
+    from carsim.base.plugins import load_plugins as load_plugins
+    from carsim.decisions.trace import Trace as Trace
+    from carsim.decisions.trace import load_trace as load_trace
+    from carsim.decisions.trace import save_trace as save_trace
+    from carsim.decisions.trace import shipped_traces as shipped_traces
+    from carsim.design import Design as Design
+    from carsim.design import load_design as load_design
+    from carsim.design import override as override
+    from carsim.design import shipped_designs as shipped_designs
+    from carsim.design.document import design_schema as design_schema
+    from carsim.design.document import design_yaml as design_yaml
+    from carsim.explore.pareto import pareto as pareto
+    from carsim.explore.study import Study as Study
+    from carsim.explore.study import load_study as load_study
+    from carsim.explore.sweep import search as search
+    from carsim.explore.sweep import sweep as sweep
+    from carsim.machine.row import RowResult as RowResult
+    from carsim.report import save_report as save_report
+    from carsim.report import summary as summary
+    from carsim.report.compare import RunComparison as RunComparison
+    from carsim.report.compare import compare as compare
+    from carsim.report.report import write_page as write_page
+    from carsim.runs.first import open_design as open_design
+    from carsim.runs.pipeline import run as run
+    from carsim.runs.report import Report as Report
+    from carsim.workload.workload import Workload as Workload
+    from carsim.workload.workload import workload_of as workload_of
 
 _HOMES = {
-    "CarsimError": "carsim.base.errors",
-    "RunComparison": "carsim.report.compare",
-    "Design": "carsim.design",
-    "InputError": "carsim.base.errors",
-    "MisfitError": "carsim.base.errors",
-    "Report": "carsim.runs.report",
-    "RowResult": "carsim.machine.row",
-    "Study": "carsim.explore.study",
-    "Trace": "carsim.decisions.trace",
-    "Workload": "carsim.workload.workload",
-    "compare": "carsim.report.compare",
-    "design_schema": "carsim.design.document",
-    "design_yaml": "carsim.design.document",
-    "load_design": "carsim.design",
-    "load_plugins": "carsim.base.plugins",
-    "load_study": "carsim.explore.study",
-    "load_trace": "carsim.decisions.trace",
-    "open_design": "carsim.runs.first",
-    "override": "carsim.design",
-    "pareto": "carsim.explore.pareto",
-    "run": "carsim.runs.pipeline",
-    "save_report": "carsim.report",
-    "save_trace": "carsim.decisions.trace",
-    "search": "carsim.explore.sweep",
-    "shipped_designs": "carsim.design",
-    "shipped_traces": "carsim.decisions.trace",
-    "summary": "carsim.report",
-    "sweep": "carsim.explore.sweep",
-    "workload_of": "carsim.workload.workload",
-    "write_page": "carsim.report.report",
+    "carsim.base.errors": "CarsimError InputError MisfitError",
+    "carsim.base.plugins": "load_plugins",
+    "carsim.decisions.trace": "Trace load_trace save_trace shipped_traces",
+    "carsim.design": "Design load_design override shipped_designs",
+    "carsim.design.document": "design_schema design_yaml",
+    "carsim.explore.pareto": "pareto",
+    "carsim.explore.study": "Study load_study",
+    "carsim.explore.sweep": "search sweep",
+    "carsim.machine.row": "RowResult",
+    "carsim.report": "save_report summary",
+    "carsim.report.compare": "RunComparison compare",
+    "carsim.report.report": "write_page",
+    "carsim.runs.first": "open_design",
+    "carsim.runs.pipeline": "run",
+    "carsim.runs.report": "Report",
+    "carsim.workload.workload": "Workload workload_of",
 }
-"""Public name -> the module that it is imported from."""
+"""Module -> the public names that are imported from it."""
 
-__all__ = [
-    "CarsimError",
-    "Design",
-    "InputError",
-    "MisfitError",
-    "Report",
-    "RowResult",
-    "RunComparison",
-    "Study",
-    "Trace",
-    "Workload",
-    "compare",
-    "design_schema",
-    "design_yaml",
-    "load_design",
-    "load_plugins",
-    "load_study",
-    "load_trace",
-    "open_design",
-    "override",
-    "pareto",
-    "run",
-    "save_report",
-    "save_trace",
-    "search",
-    "shipped_designs",
-    "shipped_traces",
-    "summary",
-    "sweep",
-    "workload_of",
-    "write_page",
-]
+_MODULES = {name: module for module, names in _HOMES.items() for name in names.split()}
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> "Any":
@@ -111,11 +76,11 @@ def __getattr__(name: str) -> "Any":
         from importlib.metadata import version
 
         return version("carsim")
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'carsim' has no attribute {name!r}")
     import importlib
 
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -12,7 +12,8 @@ import numpy as np
 from decoder_oracle import decode_steps
 from numpy.typing import NDArray
 
-from carsim.decisions.replay import Tas, TasForm
+from carsim.decisions.replay import Tas
+from carsim.decisions.replay.tas import TasForm
 from carsim.decisions.trace import Geometry
 from carsim.decoder.decode import prefill
 from carsim.decoder.structures import Config, DecoderPolicy, LayerRecord, stack_weights

@@ -1,11 +1,14 @@
 """Registries: the kinds of one role by name, open to kinds from outside of the package."""
 
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
-from typing import Any, ClassVar, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, TypeVar, Union
 
 from pydantic import (
+    Discriminator,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    SerializeAsAny,
     ValidatorFunctionWrapHandler,
     WrapValidator,
 )
@@ -133,10 +136,10 @@ def field_name(kind: Any) -> str:
     return str(kind.model_fields["kind"].default)
 
 
-def by_kind(
+def any_kind(
     base: type[Section], registry: Registry[Any], absent: type[Section] | None = None
-) -> WrapValidator:
-    """Annotation of a field that holds a section of any kind of a registry.
+) -> Any:
+    """Type of a field that holds a section of any kind of a registry.
 
     Instances are taken as they are; mappings may name a kind that was registered later.
 
@@ -158,28 +161,28 @@ def by_kind(
             return registry[kind].model_validate(value)
         return of_shipped(value)
 
-    return WrapValidator(of_kind)
+    shipped: Any = Union[tuple(registry.values())]  # noqa: UP007
+    as_kind: Any = SerializeAsAny()  # type: ignore[type-arg]
+    return Annotated[shipped, Discriminator("kind"), WrapValidator(of_kind), as_kind]
 
 
+@dataclass(frozen=True)
 class OneOf:
     """Annotation of a text that names a kind of a registry: looked up when a design is read.
 
-    Args:
+    Attributes:
         registry: The registry; kinds that are registered later are known to the JSON schema, too.
     """
 
-    def __init__(self, registry: Registry[Any]) -> None:
-        self._registry = registry
+    registry: Registry[Any]
 
     def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self._check, handler(str))
 
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        return {**handler(schema), "enum": list(self._registry)}
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, of: GetJsonSchemaHandler) -> Any:
+        return {**of(schema), "enum": list(self.registry)}
 
     def _check(self, name: str) -> str:
-        if name not in self._registry:
-            raise FieldError("", *self._registry.unknown(name))
+        if name not in self.registry:
+            raise FieldError("", *self.registry.unknown(name))
         return name

@@ -166,13 +166,10 @@ _LISTED = "'carsim config schema' lists what may stand there"
 
 _CURES = {
     "bool_type": "write true or false, without quotes",
-    "int_type": "write it without point or exponent",
-    "int_from_float": "write it without point or exponent",
-    "float_type": "write a plain number",
-    "finite_number": "write a plain number",
+    **dict.fromkeys(("int_type", "int_from_float"), "write it without point or exponent"),
+    **dict.fromkeys(("float_type", "finite_number"), "write a plain number"),
+    **dict.fromkeys(("tuple_type", "list_type"), "write a list: [a, b]"),
     "string_type": "write it in quotes",
-    "tuple_type": "write a list: [a, b]",
-    "list_type": "write a list: [a, b]",
     "too_short": "add one",
     **dict.fromkeys(
         ("greater_than", "greater_than_equal", "less_than", "less_than_equal"),

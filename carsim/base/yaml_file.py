@@ -133,15 +133,9 @@ def yaml_text(contents: Mapping[str, Any], *, is_short: bool = False) -> str:
         contents: The mapping.
         is_short: Innermost mappings stand in one line each.
     """
-    style = None if is_short else False
-    return yaml.dump(
-        contents,
-        Dumper=_Dumper,
-        sort_keys=False,
-        allow_unicode=True,
-        width=100,
-        default_flow_style=style,
-    )
+    look: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 100}
+    look["default_flow_style"] = None if is_short else False
+    return str(yaml.dump(contents, Dumper=_Dumper, **look))
 
 
 def parse_yaml(text: str, place: str) -> Any:
@@ -219,8 +213,6 @@ def mapping_of(text: str, place: str, *, like: str = "") -> dict[str, Any]:
     if not isinstance(loaded, dict):
         kind = {list: "a list", str: "text", type(None): "nothing"}.get(type(loaded), "a value")
         problem = f"expected 'key: value' lines at the top level, got {kind}"
-        cure = like and f"begin with {like}"
-        raise InputError(
-            place, problem, cure or "'carsim config show zcu102' prints a whole design"
-        )
+        usual = "'carsim config show zcu102' prints a whole design"
+        raise InputError(place, problem, f"begin with {like}" if like else usual)
     return loaded

@@ -1,14 +1,19 @@
 """``carsim calibrate``: overheads of a board from a few measured decoding speeds."""
 
+from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
+from carsim.base.errors import InputError
+from carsim.base.files import write_whole
+from carsim.base.text import Table, number, signed_percent
+from carsim.base.yaml_file import yaml_text
+from carsim.cli.console import output_console, say, show, show_json
 from carsim.cli.options import JSON, overriding
 
-if TYPE_CHECKING:
-    from carsim.runs.calibrate import Fit
+POINT = ("workload", "tokens_per_s", "hardware_bound_error", "calibrated_error", "left_out_error")
+"""Names of a point's figures in JSON."""
 
 
 @click.command()
@@ -39,11 +44,6 @@ def calibrate(
     section machine.overheads for the design. A design includes the file that --out writes as
     machine.overheads.from.
     """
-    from carsim.base.errors import InputError
-    from carsim.base.files import write_whole
-    from carsim.base.text import Table, number, signed_percent
-    from carsim.base.yaml_file import yaml_text
-    from carsim.cli.console import output_console, say, show, show_json
     from carsim.runs.calibrate import fit, measured_points
 
     if out is not None and Path(out).exists():
@@ -53,18 +53,18 @@ def calibrate(
     if out is not None:
         text = yaml_text(section, is_short=True)
         write_whole(Path(out), lambda path: path.write_text(text, encoding="utf-8"))
+    errors = [
+        (point.text, point.tokens_per_s, point.error(None), point.error(found.constants), left_out)
+        for point, left_out in zip_longest(found.points, found.left_out)
+    ]
     if as_json:
-        show_json(_document(found, section))
+        document = {"overheads": section, "residual": found.residual}
+        document |= {"left_out_error": found.left_out_error, "notes": found.notes}
+        show_json(document | {"points": [dict(zip(POINT, of, strict=True)) for of in errors]})
         return
     lines = [
-        (
-            point.text,
-            number(point.tokens_per_s),
-            signed_percent(point.error(None)),
-            signed_percent(point.error(found.constants)),
-            signed_percent(found.left_out[index]) if found.left_out else "-",
-        )
-        for index, point in enumerate(found.points)
+        (text, number(speed), *("-" if each is None else signed_percent(each) for each in of))
+        for text, speed, *of in errors
     ]
     heading = ("measured at", "tokens/s", "hardware bound", "calibrated", "left out")
     error = found.left_out_error
@@ -76,22 +76,3 @@ def calibrate(
         click.echo(f"warning: {note}", err=True)
     if out is not None:
         say(f"Written to {out}")
-
-
-def _document(found: "Fit", section: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "overheads": section,
-        "residual": found.residual,
-        "left_out_error": found.left_out_error,
-        "notes": found.notes,
-        "points": [
-            {
-                "workload": point.text,
-                "tokens_per_s": point.tokens_per_s,
-                "hardware_bound_error": point.error(None),
-                "calibrated_error": point.error(found.constants),
-                "left_out_error": found.left_out[index] if found.left_out else None,
-            }
-            for index, point in enumerate(found.points)
-        ],
-    }

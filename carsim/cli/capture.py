@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from carsim.base.text import count
+from carsim.base.yaml_file import read_mapping
+from carsim.cli.console import progress_bar, say
+
 if TYPE_CHECKING:
     from carsim.decisions.trace import Trace
     from carsim.decoder.capture import References
@@ -18,11 +22,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument(
-    "recipes",
-    metavar="RECIPE...",
-    nargs=-1,
-    required=True,
-    type=click.Path(path_type=Path),
+    "recipes", metavar="RECIPE...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
 @click.option(
     "--out",
@@ -95,7 +95,6 @@ def capture(
             raise click.UsageError("--codes goes with --out, without --calibrate or --tau", ctx)
         _write_codes(recipes, out, overwrite)
         return
-    from carsim.base.yaml_file import read_mapping
     from carsim.decoder.recipe import parse_recipe
 
     if out is not None and len(recipes) * max(1, len(taus)) > 1:
@@ -133,7 +132,6 @@ def _jobs(path: Path, recipe: "AnyRecipe", taus: Sequence[float]) -> list[_Job]:
 def _capture_all(
     asked: Sequence[_Job], out: Path | None, overwrite: bool, workers: int, device: str
 ) -> None:
-    from carsim.cli.console import progress_bar
     from carsim.decisions.trace.npz import refuse_existing
     from carsim.decoder.capture import capture as decode_recipe
     from carsim.decoder.capture import check_needs
@@ -154,18 +152,13 @@ def _capture_all(
                 trace = capture_hf(model, recipe, progress=progress)
             else:
                 trace = decode_recipe(
-                    recipe,
-                    path.parent,
-                    workers=workers,
-                    progress=progress,
-                    references=references,
+                    recipe, path.parent, workers=workers, progress=progress, references=references
                 )
         meta = trace.meta.model_copy(update={"command": trace.meta.command + options})
         _save(out or path.parent / recipe.output, replace(trace, meta=meta), overwrite, started)
 
 
 def _write_codes(videos: tuple[Path, ...], out: Path, overwrite: bool) -> None:
-    from carsim.cli.console import say
     from carsim.decisions.trace.npz import refuse_existing
     from carsim.decisions.trace.shipped import traces_folder
     from carsim.decoder.content.tokens import load_codebook
@@ -179,7 +172,6 @@ def _write_codes(videos: tuple[Path, ...], out: Path, overwrite: bool) -> None:
 
 
 def _calibrate(parsed: "list[tuple[Path, AnyRecipe]]", ratio: float, workers: int) -> None:
-    from carsim.cli.console import progress_bar, say
     from carsim.decoder.calibrate import calibrate as search_tau
     from carsim.decoder.capture import check_needs
     from carsim.decoder.recipe import Recipe
@@ -200,8 +192,6 @@ def _calibrate(parsed: "list[tuple[Path, AnyRecipe]]", ratio: float, workers: in
 
 
 def _save(target: Path, trace: "Trace", overwrite: bool, started: float) -> None:
-    from carsim.base.text import count
-    from carsim.cli.console import say
     from carsim.decisions.trace import captured as decisions_of
     from carsim.decisions.trace import replay_ratio, save_trace
 

@@ -1,10 +1,12 @@
 """``carsim compare``: what differs between two runs, and what that did."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
 from carsim.base.errors import InputError
+from carsim.cli.console import in_order, print_results, progress
 from carsim.cli.options import JSON, TRACE, WORKLOAD, work_of
 
 if TYPE_CHECKING:
@@ -54,7 +56,6 @@ def compare(
         return
     if b is None:
         raise InputError("B", "is missing", "name it, or say --tricks")
-    from carsim.cli.console import in_order, print_results, progress
     from carsim.report.compare import compare as compare_runs
     from carsim.report.compare_words import sections
 
@@ -85,9 +86,6 @@ def _show_tricks(
     name: str, changes: tuple[str, ...], work: "Workload | None", as_json: bool
 ) -> None:
     """Every policy of the registries, and pairs of them, on one machine."""
-    from dataclasses import asdict
-
-    from carsim.cli.console import print_results, progress
     from carsim.explore.tricks import tricks_of, tricks_table
     from carsim.runs.first import open_design
 

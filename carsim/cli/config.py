@@ -7,16 +7,11 @@ from typing import Any
 import click
 
 from carsim.base.errors import InputError
+from carsim.base.files import write_whole
+from carsim.base.text import Table
 from carsim.cli import LazyGroup
-from carsim.cli.options import (
-    BOARD,
-    JSON,
-    MODEL,
-    WORKLOAD,
-    design_given,
-    overriding,
-    work_of,
-)
+from carsim.cli.console import in_order, output_console, progress, show
+from carsim.cli.options import BOARD, JSON, MODEL, WORKLOAD, design_given, overriding, work_of
 
 
 @click.group(
@@ -31,14 +26,14 @@ def config() -> None:
     """Show designs, what memories sustain, metrics, and schemas of files."""
 
 
-@config.command(short_help="Print a design as it is resolved.")
+@config.command("show", short_help="Print a design as it is resolved.")
 @click.argument("design", type=click.Path(), required=False)
 @BOARD
 @MODEL
 @WORKLOAD
 @overriding()
 @JSON
-def show(
+def show_design(
     design: str | None,
     board: str | None,
     model: str | None,
@@ -100,8 +95,6 @@ def new(
     one by one, as long as plain decoding gains: no replay, no trace. What a precision costs in
     quality is not known; --bits keeps to one.
     """
-    from carsim.base.files import write_whole
-    from carsim.cli.console import progress
     from carsim.runs.first import Wish, design_text, first_design
 
     if board is None or model is None:
@@ -125,21 +118,18 @@ def new(
 @JSON
 def list_designs(presets: bool, as_json: bool) -> None:
     """List the designs that ship with carsim."""
-    from carsim.base.text import Table
-    from carsim.cli.console import in_order, output_console, show
     from carsim.design import load_design, shipped_designs
     from carsim.design.load import shipped_presets
 
-    described: dict[str, dict[str, str]]
+    described: dict[str, Any]
     if presets:
         described = shipped_presets()
+        tables = {f"{section}.preset": names for section, names in described.items()}
     else:
-        described = {"": {name: load_design(name).description for name in shipped_designs()}}
+        described = {name: load_design(name).description for name in shipped_designs()}
+        tables = {"": described}
     if as_json:
-        click.echo(json.dumps(described if presets else described[""], indent=2))
+        click.echo(json.dumps(described, indent=2))
         return
-    sections = (
-        (f"{section}.preset" if section else "", [Table(("", ""), tuple(names.items()), 2)])
-        for section, names in described.items()
-    )
-    show(output_console(), in_order(sections))
+    parts = ((head, [Table(("", ""), tuple(of.items()), 2)]) for head, of in tables.items())
+    show(output_console(), in_order(parts))

@@ -89,13 +89,10 @@ def _print(console: Console, part: Part) -> None:
     elif isinstance(part, str):
         marks = {"MISFIT": "bold red", "warning:": "yellow"}
         style = next((s for m, s in marks.items() if part.lstrip("- ").startswith(m)), "")
-        lines = textwrap.fill(
-            visible(part),
-            console.width,
-            subsequent_indent=" " * (len(part) - len(part.lstrip(" -"))),
-            break_long_words=False,  # a path stays one that can be copied
-            break_on_hyphens=False,
-        )
+        # A path stays one that can be copied.
+        how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+        how["subsequent_indent"] = " " * (len(part) - len(part.lstrip(" -")))
+        lines = textwrap.fill(visible(part), console.width, **how)
         console.print(Text(lines, style), soft_wrap=True)
     else:
         console.print(part)

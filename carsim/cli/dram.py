@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carsim.base.text import Table
+from carsim.cli.console import print_results
 from carsim.cli.options import JSON
 
 if TYPE_CHECKING:
@@ -37,29 +38,20 @@ def dram(
     Follows from the timings of the standard. Latencies are the controller's and the device's,
     without interconnect. Channels are striped in 4 KiB.
     """
-    from carsim.cli.console import print_results
     from carsim.hardware import memory
 
     if name is None:
         rows = list(memory.STANDARDS.values())
         print_results(as_json, {row.name: asdict(row) for row in rows}, [_standards(rows)])
         return
-    timings = memory.standard(name)
+    timings, striping = memory.standard(name), memory.Striping(channels)
     access = memory.AccessPattern(streams, chunk_bytes, random)
-    result = memory.sustained(timings, access, memory.Striping(channels))
-    report = {
-        "standard": name,
-        "channels": channels,
-        "channel_bits": timings.channel_bits,
-        "chunk_bytes": chunk_bytes,
-        "streams": streams,
-        "random": random,
-        **asdict(result),
-        "idle_latency_ns": {row: memory.idle_latency_ns(timings, row) for row in memory.ROWS},
-        "saturated_latency_ns": memory.saturated_latency_ns(
-            timings, access, memory.Striping(channels)
-        ),
-    }
+    report = {"standard": name, "channels": channels, "channel_bits": timings.channel_bits}
+    report |= {"chunk_bytes": chunk_bytes, "streams": streams, "random": random}
+    report |= asdict(memory.sustained(timings, access, striping))
+    idle_ns = {row: memory.idle_latency_ns(timings, row) for row in memory.ROWS}
+    full_ns = memory.saturated_latency_ns(timings, access, striping)
+    report |= {"idle_latency_ns": idle_ns, "saturated_latency_ns": full_ns}
     lines = tuple((name, _text(value)) for name, value in report.items())
     print_results(as_json, report, [Table(("", ""), lines, text_columns=2)])
 

@@ -2,11 +2,16 @@
 
 import json
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.text import Text
 
+from carsim.base.files import make_folder, write_whole
+from carsim.base.text import count
+from carsim.cli.console import output_console, say, show, show_json
 from carsim.cli.options import command_of
 
 if TYPE_CHECKING:
@@ -24,9 +29,6 @@ def show_front(
     as_json: bool,
 ) -> None:
     """Print the front of what a folder stores, and write it where that is asked for."""
-    from importlib.metadata import version
-
-    from carsim.cli.console import say, show_json
     from carsim.explore.code import code_sha256
     from carsim.explore.pareto import pareto, parse_objectives
     from carsim.report.stored_study import read_study
@@ -61,7 +63,6 @@ def show_front(
 
 def _write(folder: Path, front: "pd.DataFrame") -> None:
     """Write the front as CSV."""
-    from carsim.base.files import make_folder, write_whole
     from carsim.metrics.columns import csv_text
 
     make_folder(folder)
@@ -87,10 +88,6 @@ def study_manifest(study: "Study") -> dict[str, Any]:
 
 def print_front(study: "StoredStudy") -> None:
     """Print the front of a study, its knee marked."""
-    from rich.text import Text
-
-    from carsim.base.text import count
-    from carsim.cli.console import output_console, say, show
     from carsim.explore.frame import origin_note
     from carsim.report.front_table import front_notes, front_table
 

@@ -1,7 +1,10 @@
 """``carsim config metrics``: what every figure means, and how it is calculated."""
 
+import json
+
 import click
 
+from carsim.cli.console import say
 from carsim.cli.options import JSON
 
 
@@ -15,14 +18,10 @@ def metrics(as_json: bool) -> None:
     from carsim.metrics import METRICS
 
     if as_json:
-        import json
-
         fields = ("name", "unit", "title", "meaning", "formula", "better")
         rows = [{field: getattr(metric, field) for field in fields} for metric in METRICS.values()]
         click.echo(json.dumps(rows, indent=2))
         return
-
-    from carsim.cli.console import say
 
     for metric in METRICS.values():
         unit = f" [{metric.unit}]" if metric.unit else ""

@@ -45,13 +45,9 @@ WORKLOAD = click.option(
     help="What is decoded: text:2048+512 (prompt and new tokens), video:8, "
     "video:8,replay=0.5,pairs=0.9, trace:NAME, or a YAML file of the fields.",
 )
-BOARD = click.option(
-    "--board",
-    help="Preset of the board, say kv260.",
-)
+BOARD = click.option("--board", help="Preset of the board, say kv260.")
 MODEL = click.option(
-    "--model",
-    help="Preset of the model, say tinyllama_1b, or its config.json of Hugging Face.",
+    "--model", help="Preset of the model, say tinyllama_1b, or its config.json of Hugging Face."
 )
 
 
@@ -103,11 +99,7 @@ def overriding(text: str = "Change the design, say machine.cores=8") -> Callable
         text: What it changes, and an example.
     """
     return click.option(
-        "--set",
-        "overrides",
-        metavar="PATH=VALUE",
-        multiple=True,
-        help=f"{text}; may be repeated.",
+        "--set", "overrides", metavar="PATH=VALUE", multiple=True, help=f"{text}; may be repeated."
     )
 
 

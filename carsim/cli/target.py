@@ -3,6 +3,8 @@
 from pathlib import Path
 
 from carsim.base.errors import InputError
+from carsim.base.files import write_whole
+from carsim.cli.console import in_order, print_results, progress, say
 from carsim.workload.workload import Workload
 
 UNREACHED = 3
@@ -19,8 +21,6 @@ def show_target(
     as_json: bool,
 ) -> int | None:
     """Search, and print one screen; write the design of the answer where that is asked for."""
-    from carsim.base.files import write_whole
-    from carsim.cli.console import in_order, print_results, progress, say
     from carsim.design.document import design_yaml
     from carsim.explore.expression import Expression
     from carsim.explore.target import SAY, Wanted, search_target
@@ -36,12 +36,8 @@ def show_target(
         tried = search_target(wanted)
     is_met = bool(tried and tried[0].reaches)
     machines = [
-        {
-            "machine": each.machine,
-            "reaches": each.reaches,
-            "limits": dict(each.limits),
-            "metrics": dict(each.figures),
-        }
+        {"machine": each.machine, "reaches": each.reaches}
+        | {"limits": dict(each.limits), "metrics": dict(each.figures)}
         for each in tried
     ]
     document = {"target": target, "minimise": minimise, "machines": machines}

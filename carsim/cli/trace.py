@@ -1,14 +1,19 @@
 """``carsim trace``: what trace files hold."""
 
+import csv
+import json
 import math
+import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from carsim.base.errors import InputError
 from carsim.base.text import Table, count
 from carsim.cli import complain
+from carsim.cli.console import in_order, output_console, show
 from carsim.cli.options import JSON
 
 if TYPE_CHECKING:
@@ -29,7 +34,6 @@ def trace() -> None:
 @JSON
 def info(file: str, as_json: bool) -> None:
     """Show geometry, replay ratios, scores and provenance of the trace FILE."""
-    from carsim.cli.console import in_order, output_console, show
     from carsim.decisions.trace import load_trace, trace_stats
 
     loaded = load_trace(file)
@@ -54,9 +58,6 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
     over eligible steps. What was measured of quality: ``carsim trace info``. A file that is no
     trace is skipped with a line on standard error.
     """
-    import csv
-    import sys
-
     from carsim.decisions.trace import Trace, load_trace
     from carsim.decisions.trace.file import NoTraceError
 
@@ -81,7 +82,6 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
         writer.writeheader()
         writer.writerows({name: cell(text) for name, text in row.items()} for row in rows)
         return
-    from carsim.cli.console import output_console, show
 
     table = Table(tuple(rows[0]), tuple(tuple(row.values()) for row in rows), len(rows[0]))
     show(output_console(), [table, *(each.title for each in traces if each.meta.made_up)])
@@ -97,7 +97,7 @@ def _all_by_name() -> "list[Path]":
 
 def _in_short(loaded: "Trace") -> dict[str, str]:
     """A trace in one line of a terminal."""
-    from carsim.decisions.replay import in_ranges
+    from carsim.decisions.replay.decide import in_ranges
     from carsim.decisions.trace import replay_ratio
 
     meta = loaded.meta
@@ -141,18 +141,11 @@ def _in_manifest(loaded: "Trace") -> dict[str, str]:
 
 def _as_json(loaded: "Trace", stats: "TraceStats") -> str:
     """Everything that the tables show, for programs; what is not a number is null."""
-    import json
-    from dataclasses import asdict
-
     import numpy as np
 
-    document = {
-        "path": str(loaded.path),
-        "sha256": loaded.sha256,
-        "decisions": loaded.meta.made_up or loaded.meta.origin,
-        "meta": loaded.meta.model_dump(),
-        "stats": asdict(stats),
-    }
+    document: dict[str, Any] = {"path": str(loaded.path), "sha256": loaded.sha256}
+    document["decisions"] = loaded.meta.made_up or loaded.meta.origin
+    document |= {"meta": loaded.meta.model_dump(), "stats": asdict(stats)}
     text = json.dumps(document, default=np.ndarray.tolist)
     constants = {"NaN": None, "Infinity": "inf", "-Infinity": "-inf"}
     return json.dumps(json.loads(text, parse_constant=constants.get), indent=2)

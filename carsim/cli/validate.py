@@ -5,14 +5,15 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.text import Text
 
+from carsim.base.text import Table, number
+from carsim.cli.console import Part as Printed
+from carsim.cli.console import output_console, print_results, progress, show, show_json
 from carsim.cli.options import JSON
 from carsim.validate import PART_NAMES
 
 if TYPE_CHECKING:
-    from carsim.base.text import Table
-    from carsim.cli.console import Part as Printed
-    from carsim.metrics import Comparison
     from carsim.validate.part import Errors, Group, Part
 
 OUT_OF_BOUNDS = 1
@@ -45,7 +46,6 @@ def validate(name: str | None, every: bool, short: bool, as_json: bool) -> int |
     if name == CLAIMS:
         _show_claims(as_json)
         return None
-    from carsim.cli.console import print_results, progress
     from carsim.validate.parts import work_out
 
     with progress("validating") as tell:
@@ -58,7 +58,6 @@ def _show_claims(as_json: bool) -> None:
     """Print the ledger as JSON, or as a page of Markdown, which a terminal renders."""
     from rich.markdown import Markdown
 
-    from carsim.cli.console import output_console, show, show_json
     from carsim.validate.claims import claims, claims_page
 
     if as_json:
@@ -77,8 +76,6 @@ def _output(parts: "Sequence[Part]", every: bool, brief: bool) -> "Iterator[Prin
         every: Show all rows.
         brief: Leave rows and notes out, unless ``every`` asks for the rows.
     """
-    from rich.text import Text
-
     for part in parts:
         for group in part.groups:
             if every or (group.shown and not brief):
@@ -96,7 +93,6 @@ def _output(parts: "Sequence[Part]", every: bool, brief: bool) -> "Iterator[Prin
 
 def _rows(group: "Group") -> "Table":
     """A line per comparison, those out of their bound marked; columns that are empty left out."""
-    from carsim.base.text import Table, number
 
     def share(error: float | None) -> str:
         if error is None:
@@ -118,7 +114,6 @@ def _rows(group: "Group") -> "Table":
 
 def _statistics(groups: "Sequence[Group]") -> "Table":
     """Errors in percent: a line per group of carsim's, and below it one of its rival's."""
-    from carsim.base.text import Table
 
     def cells(errors: "Errors") -> tuple[str, ...]:
         sizes = (f"{100 * size:.2f}" for size in (errors.mean, errors.median, errors.worst))
@@ -149,33 +144,20 @@ def _verdict(parts: "Sequence[Part]") -> str:
 
 def _document(parts: "Sequence[Part]") -> dict[str, Any]:
     """All that was found, as plain data."""
-    return {
-        "passes": all(part.ok for part in parts),
-        "parts": [
-            {
-                "part": part.name,
-                "title": part.title,
-                "passes": part.ok,
-                "failures": part.failures,
-                "groups": [
-                    {
-                        "title": group.title,
-                        "passes": not group.failures,
-                        "bounds": dict(group.bounds),
-                        "carsim": asdict(group.ours),
-                        "rival_name": group.rival,
-                        "rival": asdict(group.theirs) if group.theirs else None,
-                        "nearer": group.wins,
-                        "rows": [_record(row) for row in group.rows],
-                    }
-                    for group in part.groups
-                ],
-                "notes": part.notes,
-            }
-            for part in parts
-        ],
-    }
+    found = []
+    for part in parts:
+        result = {"part": part.name, "title": part.title, "passes": part.ok}
+        groups = {"failures": part.failures, "groups": list(map(_record, part.groups))}
+        found.append(result | groups | {"notes": part.notes})
+    return {"passes": all(part.ok for part in parts), "parts": found}
 
 
-def _record(row: "Comparison") -> dict[str, Any]:
-    return asdict(row) | {"error": row.error, "rival_error": row.rival_error, "ok": row.ok}
+def _record(group: "Group") -> dict[str, Any]:
+    theirs = asdict(group.theirs) if group.theirs else None
+    rows = [
+        asdict(row) | {"error": row.error, "rival_error": row.rival_error, "ok": row.ok}
+        for row in group.rows
+    ]
+    found = {"title": group.title, "passes": not group.failures, "bounds": dict(group.bounds)}
+    found |= {"carsim": asdict(group.ours), "rival_name": group.rival, "rival": theirs}
+    return found | {"nearer": group.wins, "rows": rows}

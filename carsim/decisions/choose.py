@@ -152,12 +152,8 @@ class Sources:
             mapped = f"head-mapped: {have} key heads stand for {wanted}"
             found = replace(found, label=f"{found.label}; {mapped}")
         if self.resample_seed is not None and self.batch > found.n_rows:
-            found = resample(
-                found,
-                np.random.default_rng(self.resample_seed),
-                tokens_per_frame=video.tokens_per_frame,
-                n_rows=self.batch,
-            )
+            rng, per_frame = np.random.default_rng(self.resample_seed), video.tokens_per_frame
+            found = resample(found, rng, tokens_per_frame=per_frame, n_rows=self.batch)
         return found
 
     # ---------------------------------------------------------------- private
@@ -192,11 +188,8 @@ class Sources:
         if not attention.records or trace.meta.attention == attention:
             return trace
         if trace.meta.origin == STATED:
-            raise InputError(
-                "policy.attention",
-                f"what {attention.text} reads depends on the data, which nobody stated",
-                "give a trace that was captured under it",
-            )
+            problem = f"what {attention.text} reads depends on the data, which nobody stated"
+            raise InputError("policy.attention", problem, "give a trace that was captured under it")
         raise InputError(
             trace.name,
             f"was captured under {trace.meta.attention.text}; what {attention.text} reads depends "
@@ -211,11 +204,9 @@ class Sources:
             decisions = crop(decisions, video.n_frames, tokens)
         elif video.n_frames > trace.n_frames:
             if self.resample_seed is None:
-                raise InputError(
-                    "video.frames",
-                    f"{video.n_frames} are more than the {trace.n_frames} of {trace.name}",
-                    "give a seed to resample with, or a longer trace",
-                )
+                problem = f"{video.n_frames} are more than the {trace.n_frames} of {trace.name}"
+                cure = "give a seed to resample with, or a longer trace"
+                raise InputError("video.frames", problem, cure)
             rng = np.random.default_rng(self.resample_seed)
             decisions = resample(decisions, rng, tokens_per_frame=tokens, n_frames=video.n_frames)
         return enlarge(decisions, tokens, video.tokens_per_frame)

@@ -74,12 +74,8 @@ def calibrate(
     own = recipe.tau
     tau, tried = own if isinstance(own, float) and isfinite(own) else inf, []
     for _ in range(_MOST_DECODINGS):
-        trace = capture(
-            recipe.model_copy(update={"tau": tau, "quality": None}),
-            folder,
-            workers=workers,
-            progress=progress,
-        )
+        tried_recipe = recipe.model_copy(update={"tau": tau, "quality": None})
+        trace = capture(tried_recipe, folder, workers=workers, progress=progress)
         per_frame = trace.tokens_per_frame
         _, ratio = replay_ratio(trace.replay, per_frame)
         tried.append((abs(ratio - target), tau, ratio))

@@ -24,12 +24,7 @@ from carsim.base.files import reason
 from carsim.decisions.trace import Trace, TraceMeta
 from carsim.decisions.trace.meta import MeasuredQuality, PerClip
 from carsim.decisions.trace.precision import DecoderPrecision
-from carsim.decoder.content import (
-    TOKENS_PER_FRAME,
-    Codebook,
-    load_codebook,
-    load_scene,
-)
+from carsim.decoder.content import TOKENS_PER_FRAME, Codebook, load_codebook, load_scene
 from carsim.decoder.content.videos import need_videos, read_video
 from carsim.decoder.group import Decoded, RowGroup, decode_group
 from carsim.decoder.model import DecoderModel, load_model
@@ -70,7 +65,9 @@ def capture(
     check_needs(recipe, folder)
     codebook, groups = prepare(recipe, folder, workers=workers)
     references = {} if references is None else references
-    judged = [] if recipe.quality is None else _judged_groups(groups, recipe.quality.clips)
+    clips = 0 if recipe.quality is None else recipe.quality.clips
+    # Whole groups, as other group sizes round differently.
+    judged = groups[: -(-2 * clips // len(groups[0].prompts))]
     own = [_true_tokens(group) for group in judged]
     beside = [_dense(group) for group in own]
     found = _decode([*groups, *own, *beside], references, workers, progress)
@@ -80,28 +77,20 @@ def capture(
     def joined(name: str) -> NDArray[Any]:
         return np.concatenate([getattr(each, name) for each in decoded], axis=-1)
 
-    def losses(judging: list[RowGroup], clips: int) -> tuple[float, ...]:
+    def losses(judging: list[RowGroup]) -> tuple[float, ...]:
         nats = np.concatenate([found[group].nats for group in judging], axis=1)
         means = nats[recipe.judged_from * TOKENS_PER_FRAME :, :clips].mean(axis=0)
         return tuple(round(float(mean), 5) for mean in means)
 
     quality = None
     if recipe.quality is not None:
-        clips = recipe.quality.clips
-        quality = MeasuredQuality(
-            first_frame=recipe.judged_from,
-            teacher_forced_nats=PerClip(own=losses(own, clips), dense=losses(beside, clips)),
-        )
+        nats = PerClip(own=losses(own), dense=losses(beside))
+        quality = MeasuredQuality(first_frame=recipe.judged_from, teacher_forced_nats=nats)
     weights, kept = groups[0].model.source, _kept_tokens(joined("tokens"))
-    return Trace(
-        replay=joined("replay"),
-        tas=_kept_scores(recipe, joined("tas")),
-        meta=metadata(recipe, weights, codebook.n_codes, kept, quality),
-        **{
-            name: np.concatenate([each.kv[name] for each in decoded], axis=-1)
-            for name in decoded[0].kv
-        },
-    )
+    meta, scores = metadata(recipe, weights, codebook.n_codes, kept, quality), joined("tas")
+    reads = {name: [each.kv[name] for each in decoded] for name in decoded[0].kv}
+    reads_joined = {name: np.concatenate(parts, axis=-1) for name, parts in reads.items()}
+    return Trace(joined("replay"), _kept_scores(recipe, scores), meta, **reads_joined)
 
 
 def check_needs(recipe: AnyRecipe, folder: Path) -> None:
@@ -152,11 +141,10 @@ def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> tuple[Codebook
 
     def group_of(rows: range) -> RowGroup:
         pairs = range(rows.start // 2, rows.stop // 2)
+        own = tuple((row, row + 1) for row in range(0, len(rows), 2))
         return RowGroup(
             config=config,
-            policy=replace(
-                recipe.policy, pairs=tuple((row, row + 1) for row in range(0, len(rows), 2))
-            ),
+            policy=replace(recipe.policy, pairs=own),
             model=model,
             prompts=recipe.prompts[rows.start : rows.stop],
             prompt_tokens=recipe.prompt_tokens,
@@ -180,18 +168,9 @@ def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> tuple[Codebook
 def _quantised(precision: DecoderPrecision, group: RowGroup, workers: int) -> Weights:
     """Weights in a precision, calibrated on the first frames of a group's clips."""
     steps = min(precision.calibration.frames * TOKENS_PER_FRAME, group.config.n_steps)
-    (made,) = run_in_workers(
-        [partial(quantise, replace(group, tokens=group.tokens[:steps]), precision)],
-        total=len(group.prompts) * steps,
-        workers=min(workers, 1),
-        progress=None,
-    )
-    return made
-
-
-def _judged_groups(groups: list[RowGroup], clips: int) -> list[RowGroup]:
-    """Groups with the first clips: whole ones, as other group sizes round differently."""
-    return groups[: -(-2 * clips // len(groups[0].prompts))]
+    piece = partial(quantise, replace(group, tokens=group.tokens[:steps]), precision)
+    total = len(group.prompts) * steps
+    return run_in_workers([piece], total=total, workers=min(workers, 1), progress=None)[0]
 
 
 def _true_tokens(group: RowGroup) -> RowGroup:
@@ -216,12 +195,9 @@ def _decode(
     """The results of groups, each decoded once and none that is known."""
     keys = {group: _key(group) for group in groups}
     missing = {key: group for group, key in keys.items() if key not in known}
-    results = run_in_workers(
-        [partial(decode_group, group) for group in missing.values()],
-        total=sum(group.work for group in missing.values()),
-        workers=workers,
-        progress=progress,
-    )
+    pieces = [partial(decode_group, group) for group in missing.values()]
+    total = sum(group.work for group in missing.values())
+    results = run_in_workers(pieces, total=total, workers=workers, progress=progress)
     found = known | dict(zip(missing, results, strict=True))
     return {group: found[key] for group, key in keys.items()}
 
@@ -242,26 +218,21 @@ def metadata(
         kept_tokens: Share of tokens equal to those one frame before, for each clip.
         quality: Measured quality, if any.
     """
+    content: dict[str, Any] = {"codes": n_codes}
+    if recipe.sampling:
+        content["given_frames"] = recipe.given_frames
+    if recipe.tas_step:
+        content["tas_step"] = recipe.tas_step
+    clips = zip(recipe.clips, kept_tokens, strict=True)
+    content["clips"] = [clip.model_dump() | {"kept_tokens": share} for clip, share in clips]
     return recipe.metadata(
-        decoded=recipe.decoded,
         tokens_per_frame=TOKENS_PER_FRAME,
-        prompt_tokens=recipe.prompt_tokens,
-        prompt_lengths=tuple(len(prompt) for prompt in recipe.prompts),
+        prompt_lengths=tuple(map(len, recipe.prompts)),
         guidance_pairs=recipe.pairs,
-        dtype=recipe.dtype,
-        precision=recipe.precision,
         mode="sampled" if recipe.sampling else "teacher_forced",
         weights=weights,
-        sampling=recipe.sampling.model_dump() if recipe.sampling else None,
-        content={
-            "codes": n_codes,
-            **({"given_frames": recipe.given_frames} if recipe.sampling else {}),
-            **({"tas_step": recipe.tas_step} if recipe.tas_step else {}),
-            "clips": [
-                clip.model_dump() | {"kept_tokens": share}
-                for clip, share in zip(recipe.clips, kept_tokens, strict=True)
-            ],
-        },
+        sampling=recipe.sampling and recipe.sampling.model_dump(),
+        content=content,
         quality=quality,
     )
 

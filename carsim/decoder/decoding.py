@@ -83,20 +83,12 @@ class BaseRecipe(Strict):
         return DecoderPolicy(taus, self.rule, self.attention, self.decision_scope, pairs)
 
     def metadata(self, **more: Any) -> TraceMeta:
-        """Metadata of a trace.
+        """Metadata of a trace: what the recipe says under the same names, and more.
 
         Args:
-            more: Fields that do not follow from what all recipes have.
+            more: Further fields, and those that the recipe says otherwise.
         """
-        return TraceMeta(
-            producer="carsim capture",
-            producer_version=version("carsim"),
-            n_frames=self.n_frames,
-            tau=self.thresholds,
-            rule=self.rule,
-            attention=self.attention,
-            seed=self.seed,
-            decision_scope=self.decision_scope,
-            command=f"carsim capture {self.name}.yaml",
-            **more,
-        )
+        own = {name: value for name, value in self if name in TraceMeta.model_fields}
+        own |= {"producer": "carsim capture", "producer_version": version("carsim")}
+        own |= {"tau": self.thresholds, "command": f"carsim capture {self.name}.yaml"}
+        return TraceMeta(**own | more)

@@ -63,11 +63,9 @@ def load_model(path: Path) -> DecoderModel:
         numbers = {key: int(checkpoint.metadata[key]) for key in _GEOMETRY_KEYS}
         geometry = Geometry(name=checkpoint.metadata["name"], **numbers)
     except (KeyError, ValueError, ValidationError) as error:
-        raise InputError(
-            f"{path}: metadata",
-            f"expected name and {', '.join(_GEOMETRY_KEYS)}, got {checkpoint.metadata}",
-            "save the checkpoint with carsim.decoder.model.save_model",
-        ) from error
+        problem = f"expected name and {', '.join(_GEOMETRY_KEYS)}, got {checkpoint.metadata}"
+        cure = "save the checkpoint with carsim.decoder.model.save_model"
+        raise InputError(f"{path}: metadata", problem, cure) from error
     model = DecoderModel(
         geometry, checkpoint.tensors, f"checkpoint {path.name}, sha256 {checkpoint.sha256}"
     )
@@ -100,14 +98,10 @@ def _check(model: DecoderModel, place: str) -> None:
     }
     if set(model.arrays) != set(_SHAPES):
         odd = sorted(set(model.arrays) ^ set(_SHAPES))
-        raise InputError(
-            place, f"arrays missing or unknown: {', '.join(odd)}", f"needs {', '.join(_SHAPES)}"
-        )
+        problem = f"arrays missing or unknown: {', '.join(odd)}"
+        raise InputError(place, problem, f"needs {', '.join(_SHAPES)}")
     for name, letters in _SHAPES.items():
         array, wanted = model.arrays[name], tuple(sizes[letter] for letter in letters.split())
         if array.shape != wanted or not np.isfinite(array).all():
-            raise InputError(
-                f"{place}: array {name!r}",
-                f"expected finite numbers of shape {wanted}, got shape {array.shape}",
-                "export the checkpoint again",
-            )
+            problem = f"expected finite numbers of shape {wanted}, got shape {array.shape}"
+            raise InputError(f"{place}: array {name!r}", problem, "export the checkpoint again")

@@ -59,24 +59,18 @@ def quantise(group: RowGroup, precision: DecoderPrecision, advance: Advance) -> 
         collector = collect(group, weights, advance)
         for product in PRODUCTS:
             samples = collector.samples(product)
-            inputs[product] = Inputs.of(
-                samples, precision.activations, polish=product in precision.polish
-            )
+            polish = product in precision.polish
+            inputs[product] = made = Inputs.of(samples, precision.activations, polish=polish)
             if precision.compensate:
-                changes[product] = np.stack(
-                    [
-                        compensation(w, x, inputs[product].round(layer, x))
-                        for layer, (w, x) in enumerate(
-                            zip(matrix(weights, product), samples, strict=True)
-                        )
-                    ]
-                )
-    made = {
+                layers = enumerate(zip(matrix(weights, product), samples, strict=True))
+                found = [compensation(w, x, made.round(layer, x)) for layer, (w, x) in layers]
+                changes[product] = np.stack(found)
+    matrices = {
         f"w_{product}": _rounded(matrix(weights, product), changes.get(product), precision.weights)
         for product in PRODUCTS
     }
     arithmetic = Arithmetic(inputs, precision.kv, precision.replay)
-    return replace(weights, **made, arithmetic=arithmetic)
+    return replace(weights, **matrices, arithmetic=arithmetic)
 
 
 def matrix(weights: Weights, product: Product) -> Array:

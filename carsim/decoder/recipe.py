@@ -250,11 +250,9 @@ def parse_recipe(
             places.append((f"$.clips[{number}].video", clip.video, (Path(), *also_from), ""))
     for field, name, roots, of in places:
         if name is not None and not _lies_in(path.parent / name, roots):
-            raise InputError(
-                f"{path}: {field}",
-                f"{name!r} lies outside of {of}the working directory",
-                "move it there, or name its folder in `also_from`",
-            )
+            problem = f"{name!r} lies outside of {of}the working directory"
+            cure = "move it there, or name its folder in `also_from`"
+            raise InputError(f"{path}: {field}", problem, cure)
     return recipe
 
 

@@ -46,9 +46,8 @@ def load_safetensors(path: Path) -> Checkpoint:
         metadata = dict(header.pop("__metadata__", {}))
         tensors = {name: _tensor(data[start:], entry) for name, entry in header.items()}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise InputError(
-            str(path), f"not a readable .safetensors file ({str(error)[:80]})", _CURE
-        ) from error
+        problem = f"not a readable .safetensors file ({str(error)[:80]})"
+        raise InputError(str(path), problem, _CURE) from error
     return Checkpoint(tensors, metadata, hashlib.sha256(data).hexdigest())
 
 

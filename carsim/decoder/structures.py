@@ -11,14 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.decisions.attention import (
-    AttentionPolicy,
-    CacheShape,
-    Dense,
-    KvReads,
-    Query,
-    Selection,
-)
+from carsim.decisions.attention import AttentionPolicy, CacheShape, Dense, KvReads, Query, Selection
 from carsim.decisions.attention.base import Array as Array
 from carsim.decisions.attention.base import Bools, Ints
 from carsim.decisions.replay import FASTCAR, DecoderShape, Pairs, Replay, ReplayRule, Scope, Seen
@@ -49,11 +42,9 @@ class Config:
             prompt_slots: P.
             padding: int[B], padding slots of each row.
         """
+        sizes = self.geometry.model_dump(exclude={"name", "hidden_size", "ffn_size"})
         return CacheShape(
-            n_layers=self.geometry.n_layers,
-            n_heads=self.geometry.n_heads,
-            n_kv_heads=self.geometry.n_kv_heads,
-            head_dim=self.geometry.head_dim,
+            **sizes,
             tokens_per_frame=self.tokens_per_frame,
             prompt_slots=prompt_slots,
             n_slots=prompt_slots + self.n_steps,
@@ -232,15 +223,8 @@ def rule_shape(
     geometry: Geometry, tokens_per_frame: int, n_rows: int, dtype: np.dtype[Any]
 ) -> DecoderShape:
     """A decoding as its rule of replay is told of it."""
-    return DecoderShape(
-        n_layers=geometry.n_layers,
-        n_rows=n_rows,
-        tokens_per_frame=tokens_per_frame,
-        hidden_size=geometry.hidden_size,
-        n_heads=geometry.n_heads,
-        head_dim=geometry.head_dim,
-        dtype=dtype,
-    )
+    sizes = geometry.model_dump(exclude={"name", "n_kv_heads", "ffn_size"})
+    return DecoderShape(n_rows=n_rows, tokens_per_frame=tokens_per_frame, dtype=dtype, **sizes)
 
 
 def rotary_table(

@@ -69,9 +69,8 @@ def run_in_workers(
                     progress(done.value, total)
             return [future.result() for future in futures]
         except BrokenProcessPool as error:
-            raise InputError(
-                "decoding", "a worker process died", "free some memory, or set `workers` to 1"
-            ) from error
+            cure = "free some memory, or set `workers` to 1"
+            raise InputError("decoding", "a worker process died", cure) from error
         finally:
             stop.set()
             pool.shutdown(cancel_futures=True)

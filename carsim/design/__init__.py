@@ -1,21 +1,9 @@
 """What the user writes: board, machine, model, policy and energy, validated, units in names."""
 
-from carsim.design.design import Design
-from carsim.design.load import (
-    build_design,
-    configs_folder,
-    design_of,
-    load_design,
-    override,
-    shipped_designs,
-)
-
-__all__ = [
-    "Design",
-    "build_design",
-    "configs_folder",
-    "design_of",
-    "load_design",
-    "override",
-    "shipped_designs",
-]
+from carsim.design.design import Design as Design
+from carsim.design.load import build_design as build_design
+from carsim.design.load import configs_folder as configs_folder
+from carsim.design.load import design_of as design_of
+from carsim.design.load import load_design as load_design
+from carsim.design.load import override as override
+from carsim.design.load import shipped_designs as shipped_designs

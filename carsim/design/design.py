@@ -39,11 +39,9 @@ class Design(Section):
         for buffer in ("weight", "kv"):
             kib = getattr(machine, f"{buffer}_buffer_kib")
             if kib < 2 * machine.tile_kib:
-                raise FieldError(
-                    f"machine.{buffer}_buffer_kib",
-                    f"{kib} KiB hold fewer than two tiles of {machine.tile_kib} KiB",
-                    "enlarge it or shrink machine.tile_kib",
-                )
+                problem = f"{kib} KiB hold fewer than two tiles of {machine.tile_kib} KiB"
+                cure = "enlarge it or shrink machine.tile_kib"
+                raise FieldError(f"machine.{buffer}_buffer_kib", problem, cure)
         if MAPPINGS[machine.mapping].needs_broadcast and machine.weight_sharing != "broadcast":
             raise FieldError(
                 "machine.weight_sharing",
@@ -52,11 +50,8 @@ class Design(Section):
                 "use 'broadcast'",
             )
         if isinstance(self.policy.tau, tuple) and len(self.policy.tau) != self.model.body.n_layers:
-            raise FieldError(
-                "policy.tau",
-                f"lists {len(self.policy.tau)} values for {self.model.body.n_layers} layers",
-                "give one number or one per layer",
-            )
+            problem = f"lists {len(self.policy.tau)} values for {self.model.body.n_layers} layers"
+            raise FieldError("policy.tau", problem, "give one number or one per layer")
         self._check_queues()
         self._check_records()
         self._check_calibration()

@@ -26,9 +26,9 @@ from carsim.base.section import Section, first_problem
 from carsim.base.text import choose
 from carsim.base.yaml_file import MAX_DEPTH, parse_yaml, read_mapping, shown
 from carsim.design.design import Design
-from carsim.design.hf_config import read_hf_config
 from carsim.hardware.board import Board
 from carsim.hardware.machine import Placement
+from carsim.workload.hf_config import read_hf_config
 
 PRESET_SECTIONS = ("board", "model", "energy")
 MODEL_FILE = "model.from"
@@ -238,11 +238,9 @@ def _with_bases(raw: Mapping[str, Any], file: Path, assigned: Mapping[str, Any])
         named = {path: body.pop(key) for path in paths if (key := path.split(".")[1]) in body}
         changed = {path: assigned[path] for path in paths if path in assigned}
         if changed and not named:
-            raise InputError(
-                f"`overrides` {next(iter(changed))}",
-                f"{file} gives the {section} in full, from no preset",
-                "override its keys one by one",
-            )
+            problem = f"{file} gives the {section} in full, from no preset"
+            cure = "override its keys one by one"
+            raise InputError(f"`overrides` {next(iter(changed))}", problem, cure)
         for bases in (changed, named):
             if len(bases) > 1:
                 where = _where(next(iter(bases)), str(file), assigned)
@@ -312,9 +310,8 @@ def _assignment(text: str) -> tuple[str, Any]:
     dotted = dotted.strip()
     parts = dotted.split(".")
     if not equals or not all(parts) or len(parts) > MAX_DEPTH or not dotted.isprintable():
-        raise InputError(
-            "`overrides`", f"{shown(text)} is not of the form path=value", "say machine.cores=8"
-        )
+        problem = f"{shown(text)} is not of the form path=value"
+        raise InputError("`overrides`", problem, "say machine.cores=8")
     return dotted, parse_yaml(value, f"`overrides` {dotted}")
 
 
@@ -327,11 +324,8 @@ def _assign(raw: dict[str, Any], dotted: str, value: Any) -> None:
         if inner is None:
             inner = {}
         if not isinstance(inner, dict):
-            raise InputError(
-                f"`overrides` {dotted}",
-                f"{parent!r} is a value and has no fields",
-                "shorten the path",
-            )
+            problem = f"{parent!r} is a value and has no fields"
+            raise InputError(f"`overrides` {dotted}", problem, "shorten the path")
         section[parent] = section = dict(inner)
     section[last] = value
 

@@ -14,13 +14,9 @@ from carsim.decisions.replay import Scope
 from carsim.hardware.schedule import BASELINE, DEFAULT, SCHEDULES
 
 Schedule = Annotated[str, OneOf(SCHEDULES)]
-Threshold = Annotated[
-    float,
-    Field(ge=-MOST),
-    WithJsonSchema(
-        {"anyOf": [{"type": "number", "minimum": -MOST, "maximum": MOST}, {"const": "inf"}]}
-    ),
-]
+_FINITE: dict[str, Any] = {"type": "number", "minimum": -MOST, "maximum": MOST}
+_OR_INF = WithJsonSchema({"anyOf": [_FINITE, {"const": "inf"}]})
+Threshold = Annotated[float, Field(ge=-MOST), _OR_INF]
 """Of a score; ``inf`` never replays."""
 
 Batch = Annotated[int, Field(gt=0, le=4096)]
@@ -51,12 +47,9 @@ class Policy(GrownSection):
         description="tokens of each sequence that one step decodes together, as models do that "
         "predict sets of tokens; a frame must be a whole number of sets",
     )
-    schedule: Schedule = Field(
-        DEFAULT.kind, description="who computes the sequences that do not replay"
-    )
+    schedule: Schedule = Field(DEFAULT.kind, description="who computes what does not replay")
     decision_scope: Scope = Field(
-        "row",
-        description="who decides together: each row, both rows of a guidance pair, or the batch",
+        "row", description="who decides together: a row, both rows of a guidance pair, or the batch"
     )
     attention: Attention = Field(Dense(), description="which cached keys a step reads")
     sparse_attention: Streaming = Field(
@@ -81,11 +74,9 @@ class Policy(GrownSection):
         for index, value in enumerate(tau if isinstance(tau, tuple) else (tau,)):
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             if not is_number or not (-MOST <= value <= MOST or value == inf):
-                raise FieldError(
-                    str(index) if isinstance(tau, tuple) else "",
-                    f"expected a number, got {shown(value)}",
-                    "write a number, a list of one number per layer, or captured",
-                )
+                problem = f"expected a number, got {shown(value)}"
+                cure = "write a number, a list of one number per layer, or captured"
+                raise FieldError(str(index) if isinstance(tau, tuple) else "", problem, cure)
         return tau
 
     @field_serializer("tau")

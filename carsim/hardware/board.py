@@ -25,18 +25,8 @@ class Board(GrownSection):
     later: ClassVar[frozenset[str]] = frozenset({"placement", "device", "price"})
 
     UNTIMED: ClassVar[frozenset[str]] = frozenset(
-        [
-            "name",
-            "device",
-            "technology",
-            "lut",
-            "dsp",
-            "bram36",
-            "uram",
-            "static_w",
-            "host_w",
-            "price",
-        ]
+        {"name", "device", "technology", "price", "static_w", "host_w"}
+        | {"lut", "dsp", "bram36", "uram"}
     )
     """Fields on which no time depends; they decide what fits and what it costs."""
 

@@ -7,8 +7,6 @@ from pydantic import Field, field_validator
 from carsim.base.section import Section
 from carsim.hardware.technology.constant import Constant
 
-__all__ = ["Constant", "Energy"]
-
 _OF_FPGA = "per MHz; an FPGA needs it"
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from pydantic import TypeAdapter
+
 from carsim.base.files import packaged_rows
 
 if TYPE_CHECKING:
@@ -65,16 +67,8 @@ class Expected:
 @cache
 def expected_factors() -> dict[str, Expected]:
     """The table, by pool."""
-    return {
-        row["pool"]: Expected(
-            row["pool"],
-            int(row["systems"]),
-            int(row["rows"]),
-            float(row["factor"]),
-            float(row["spread"]),
-        )
-        for row in packaged_rows("carsim.hardware", TABLE)
-    }
+    rows = TypeAdapter(list[Expected]).validate_python(packaged_rows("carsim.hardware", TABLE))
+    return {row.pool: row for row in rows}
 
 
 def expected_of(overheads: "Overheads") -> Expected:

@@ -5,13 +5,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from carsim.base.registry import OneOf
-from carsim.base.section import (
-    FieldError,
-    GrownSection,
-    NonNegativeInt,
-    PositiveInt,
-    Section,
-)
+from carsim.base.section import FieldError, GrownSection, NonNegativeInt, PositiveInt, Section
+from carsim.base.text import count
 from carsim.base.units import KIB
 from carsim.decisions.replay import Point
 from carsim.hardware.mapping import MAPPINGS
@@ -71,9 +66,7 @@ class Vector(Section):
     """The vector unit of one core: norms, rotary embedding, softmax, SiLU, residual sums."""
 
     lanes: PositiveInt = Field(description="element operations per cycle")
-    pipeline_cycles: NonNegativeInt = Field(
-        24, description="fill and drain of one vector operation"
-    )
+    pipeline_cycles: NonNegativeInt = Field(24, description="fill and drain of a vector operation")
 
 
 class AttentionUnit(Section):
@@ -150,11 +143,8 @@ class Machine(GrownSection):
         for field in ("rows", "cols") if unit is not None else ():
             wanted, there = getattr(unit, field), getattr(self.array, field)
             if wanted > there:
-                raise FieldError(
-                    f"attention_unit.{field}",
-                    f"{wanted} are more than the {there} of the array",
-                    f"give at most {there}",
-                )
+                problem = f"{wanted} are more than the {there} of the array"
+                raise FieldError(f"attention_unit.{field}", problem, f"give at most {there}")
         return self
 
     @model_validator(mode="after")
@@ -165,6 +155,13 @@ class Machine(GrownSection):
                 problem = f"holds {tiles:,} tiles of {self.tile_kib} KiB, {MOST_TILES:,} at most"
                 raise FieldError(field, problem, "enlarge 'tile_kib' or shrink the buffer")
         return self
+
+    @property
+    def text(self) -> str:
+        """Cores and their arrays, as a phrase."""
+        array = self.array
+        size = f"{array.rows} x {array.cols} MACs ({array.arithmetic})"
+        return f"{count(self.cores, 'core')} of {size}"
 
     @property
     def attention_array(self) -> Array:

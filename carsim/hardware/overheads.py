@@ -43,8 +43,7 @@ class CalibrationRecord(Section):
     )
     points: PositiveInt = Field(description="measured points")
     error: NonNegativeFloat | None = Field(
-        None,
-        description="mean relative error of points that were left out of the fit; of one: none",
+        None, description="mean relative error of points left out of the fit; of one: none"
     )
 
     def problem(self, board: str, clock_mhz: float, weight_bits: float) -> tuple[str, str] | None:

@@ -1,26 +1,12 @@
 """Every figure is defined once, here; all outputs are renderings of :data:`METRICS`."""
 
-from carsim.metrics.comparison import Comparison
-from carsim.metrics.metric import Metric, Run, Setting, Value
-from carsim.metrics.table import (
-    INTERVALS,
-    METRICS,
-    PHASES,
-    figures,
-    headline,
-    interval_text,
-)
-
-__all__ = [
-    "INTERVALS",
-    "METRICS",
-    "PHASES",
-    "Comparison",
-    "Metric",
-    "Run",
-    "Setting",
-    "Value",
-    "figures",
-    "headline",
-    "interval_text",
-]
+from carsim.metrics.comparison import Comparison as Comparison
+from carsim.metrics.metric import Metric as Metric
+from carsim.metrics.metric import Setting as Setting
+from carsim.metrics.metric import Value as Value
+from carsim.metrics.table import INTERVALS as INTERVALS
+from carsim.metrics.table import METRICS as METRICS
+from carsim.metrics.table import PHASES as PHASES
+from carsim.metrics.table import figures as figures
+from carsim.metrics.table import headline as headline
+from carsim.metrics.table import interval_text as interval_text

@@ -35,34 +35,19 @@ def chrome_trace(
     def nanoseconds(cycle: int) -> int:
         return round(cycle * 1000 / clock_mhz)
 
-    events: list[dict[str, Any]] = [_metadata("process_name", 0, {"name": title})]
+    events = [_event("M", "process_name", {"name": title}, tid=0)]
     for track, thread in tracks.items():
-        events.append(_metadata("thread_name", thread, {"name": track}))
-        events.append(_metadata("thread_sort_index", thread, {"sort_index": thread}))
+        events.append(_event("M", "thread_name", {"name": track}, tid=thread))
+        events.append(_event("M", "thread_sort_index", {"sort_index": thread}, tid=thread))
     for piece in sorted(timeline.slices, key=lambda piece: (piece.start_cycle, -piece.end_cycle)):
         start, end = nanoseconds(piece.start_cycle), nanoseconds(piece.end_cycle)
-        events.append(
-            {
-                "ph": "X",
-                "name": piece.name,
-                "cat": piece.track,
-                "pid": PROCESS,
-                "tid": tracks[piece.track],
-                "ts": (start + 0.5) / 1000,
-                "dur": (end - start) / 1000,
-                "args": {"start_cycle": piece.start_cycle, "end_cycle": piece.end_cycle},
-            }
-        )
-    events += [
-        {
-            "ph": "C",
-            "name": sample.counter,
-            "pid": PROCESS,
-            "ts": (nanoseconds(sample.cycle) + 0.5) / 1000,
-            "args": {"value": sample.value},
-        }
-        for sample in timeline.samples
-    ]
+        cycles = {"start_cycle": piece.start_cycle, "end_cycle": piece.end_cycle}
+        times = {"ts": (start + 0.5) / 1000, "dur": (end - start) / 1000}
+        where = {"cat": piece.track, "tid": tracks[piece.track]}
+        events.append(_event("X", piece.name, cycles, **where, **times))
+    for sample in timeline.samples:
+        at = (nanoseconds(sample.cycle) + 0.5) / 1000
+        events.append(_event("C", sample.counter, {"value": sample.value}, ts=at))
     return {
         "displayTimeUnit": "ns",
         "otherData": {"title": title, "cycles": timeline.cycles, "clock_mhz": clock_mhz, **facts},
@@ -70,5 +55,5 @@ def chrome_trace(
     }
 
 
-def _metadata(name: str, thread: int, args: Mapping[str, Any]) -> dict[str, Any]:
-    return {"ph": "M", "name": name, "pid": PROCESS, "tid": thread, "args": dict(args)}
+def _event(kind: str, name: str, args: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"ph": kind, "name": name, "pid": PROCESS, **more, "args": args}

@@ -92,15 +92,9 @@ def _timeline_json(report: Report, first: int, stop: int) -> str:
     title = f"{design.name}: {chosen.variant.name}, first batch, steps {first} to {stop - 1}"
     if not report.fit.fits:
         title = f"{misfit_mark(report.design)}. {title}"
-    document = chrome_trace(
-        record_timeline(chosen, first, stop),
-        design.board.fabric_clock_mhz,
-        title,
-        {
-            "design_sha256": design.sha256,
-            "traces": [sha256 for _, sha256 in report.traces],
-            "fits": report.fit.fits,
-            "decisions": chosen.batches.label,
-        },
-    )
+    traces = [sha256 for _, sha256 in report.traces]
+    facts = {"design_sha256": design.sha256, "traces": traces, "fits": report.fit.fits}
+    facts["decisions"] = chosen.batches.label
+    timeline = record_timeline(chosen, first, stop)
+    document = chrome_trace(timeline, design.board.fabric_clock_mhz, title, facts)
     return json.dumps(document, allow_nan=False, separators=(",", ":"))

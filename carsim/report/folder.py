@@ -36,11 +36,8 @@ def check_folder(path: Path, *, overwrite: bool, ours: Collection[str]) -> None:
         if not overwrite:
             raise InputError(place, "exists already", "name another folder, or set `overwrite`")
         if foreign:
-            raise InputError(
-                place,
-                f"holds {foreign[0]!r}, which carsim did not write, and is not replaced",
-                "name another folder",
-            )
+            problem = f"holds {foreign[0]!r}, which carsim did not write, and is not replaced"
+            raise InputError(place, problem, "name another folder")
     if not parent.is_dir():
         raise InputError(place, f"there is no folder {str(parent)!r} to hold it", "make it first")
     if not os.access(parent, os.W_OK | os.X_OK):

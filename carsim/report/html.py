@@ -64,16 +64,9 @@ def page(template: str, title: str, **content: Any) -> str:
     scripts = [asset("page.js")]
     if content.get("charts"):
         scripts.insert(0, plotly_script())
-    return (
-        _environment()
-        .get_template(template)
-        .render(
-            title=title,
-            style=Markup(asset("page.css")),
-            scripts=[Markup(script) for script in scripts],
-            **content,
-        )
-    )
+    content |= {"title": title, "style": Markup(asset("page.css"))}
+    content["scripts"] = list(map(Markup, scripts))
+    return _environment().get_template(template).render(content)
 
 
 def links_to(names: Iterable[str], folder: Path, address: str) -> list[tuple[str, str]]:
@@ -100,14 +93,9 @@ def plotly_script() -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("carsim.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=unbroken,
-    )
+    on: Any = dict.fromkeys(("autoescape", "trim_blocks", "lstrip_blocks"), True)
+    loader = PackageLoader("carsim.report")
+    environment = Environment(loader=loader, undefined=StrictUndefined, finalize=unbroken, **on)
     environment.filters.update(
         bar=lambda share: f"{min(1.0, max(0.0, share)):.3f}",
         base64=_base64,

@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from carsim.base.errors import InputError
 from carsim.base.files import write_whole
 from carsim.base.text import closest
@@ -24,8 +26,6 @@ from carsim.report.report import results
 from carsim.report.stored import StoredRun
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from carsim.report.stored_study import StoredStudy
 
 FORMATS = ("pdf", "svg", "png")
@@ -81,10 +81,8 @@ def write_plot(
     return [out, numbers_file]
 
 
-def numbers(plot: Plot) -> "pd.DataFrame":
+def numbers(plot: Plot) -> pd.DataFrame:
     """The numbers of a plot, a row each: panel, series, category, x, y and ends of intervals."""
-    import pandas as pd
-
     rows = []
     for panel in plot.panels:
         for series in panel.series:
@@ -124,9 +122,8 @@ def _plot(found: "Sequence[tuple[str, StoredRun | StoredStudy]]", folder: Path, 
     studies = {label: each for label, each in found if not isinstance(each, StoredRun)}
     if kind == "front":
         if runs:
-            raise InputError(
-                next(iter(runs)), "is a run", "front needs folders of sweeps or searches"
-            )
+            problem = "is a run"
+            raise InputError(next(iter(runs)), problem, "front needs folders of sweeps or searches")
         return front_plot(studies)
     if studies:
         raise InputError(next(iter(studies)), "is a study", f"{kind} needs folders of runs")
@@ -154,8 +151,6 @@ def _window(text: str) -> tuple[float, float]:
 
 def _of_metric(found: "Sequence[tuple[str, StoredRun | StoredStudy]]", what: str) -> Plot:
     """Metrics over an axis that all results have; folders may share a label."""
-    import pandas as pd
-
     runs = [each for _, each in found if isinstance(each, StoredRun)]
     studies = [each for _, each in found if not isinstance(each, StoredRun)]
     metrics, *rest = what.split(":")

@@ -12,20 +12,15 @@ from carsim.report.stored import StoredPolicy, StoredRun
 def policies_table(run: StoredRun, *, own_only: bool = False) -> Table:
     """The headline metrics, a row per policy; ``*`` marks the design's own."""
     columns = headline(run.video.kind)
-    policies = [run.own] if own_only else run.policies
-    return Table(
-        ("policy", *(run.named(metric.short or metric.heading) for metric in columns)),
-        tuple(
-            (
-                policy.policy.partition(":")[0] + " of *"
-                if policy.is_bound
-                else policy.policy + " *" * policy.is_chosen,
-                *(_figure(policy, metric.name) for metric in columns),
-            )
-            for policy in policies
-        ),
-        strong=frozenset(i for i, policy in enumerate(policies) if policy.is_chosen),
-    )
+    policies, rows = [run.own] if own_only else run.policies, []
+    for policy in policies:
+        name = policy.policy + " *" * policy.is_chosen
+        if policy.is_bound:
+            name = policy.policy.partition(":")[0] + " of *"
+        rows.append((name, *(_figure(policy, metric.name) for metric in columns)))
+    headings = ("policy", *(run.named(metric.short or metric.heading) for metric in columns))
+    strong = frozenset(i for i, policy in enumerate(policies) if policy.is_chosen)
+    return Table(headings, tuple(rows), strong=strong)
 
 
 def metrics_table(run: StoredRun) -> Table:
@@ -81,21 +76,14 @@ def limits_table(run: StoredRun, *, most: int | None = None) -> Table:
             limits = [limit for limit in limits if limit.phase != "prefill"]
             whole = fsum(limit.share_of_time for limit in limits)
         limits = sorted(limits, key=lambda limit: -limit.share_of_time)[:most]
-    shares = () if most is not None else ("compute", "memory", "port", "dependency")
-    return Table(
-        ("phase", "limited by", "time", "flips at", *shares),
-        tuple(
-            (
-                PHASES.get(each.phase, each.phase),
-                each.limited_by,
-                Figure(percent(each.share_of_time / whole), each.share_of_time),
-                _flip(each),
-                *(share_of(getattr(each, f"{name}_share")) for name in shares),
-            )
-            for each in limits
-        ),
-        text_columns=2,
-    )
+    shares, rows = () if most is not None else ("compute", "memory", "port", "dependency"), []
+    for each in limits:
+        time = Figure(percent(each.share_of_time / whole), each.share_of_time)
+        own = (share_of(getattr(each, f"{name}_share")) for name in shares)
+        name = PHASES.get(each.phase, each.phase)
+        rows.append((name, each.limited_by, time, _flip(each), *own))
+    headings = ("phase", "limited by", "time", "flips at", *shares)
+    return Table(headings, tuple(rows), text_columns=2)
 
 
 def _flip(limit: PhaseLimit) -> Figure:
@@ -124,33 +112,23 @@ def limits_note(run: StoredRun) -> str:
 
 def elasticities_table(run: StoredRun) -> Table:
     """Change of latency per +10 % of each resource."""
-    return Table(
-        ("resource", "simulated", "latency per +10 %"),
-        tuple(
-            (each.resource, each.simulated, Figure(signed_percent(change), change))
-            for each in run.elasticities
-            for change in [each.latency_change_per_10_percent]
-        ),
-        text_columns=2,
+    rows = (
+        (each.resource, each.simulated, Figure(signed_percent(change), change))
+        for each in run.elasticities
+        for change in [each.latency_change_per_10_percent]
     )
+    return Table(("resource", "simulated", "latency per +10 %"), tuple(rows), text_columns=2)
 
 
 def fit_table(run: StoredRun) -> Table:
     """Resources of the board that the design takes."""
-    rows = [row for row in run.fit if row.needed or row.available]
-    return Table(
-        ("what", "needed", "available", "share"),
-        tuple(
-            (
-                row.what,
-                Figure(amount(row.needed, row.unit), row.needed),
-                Figure(amount(row.available, row.unit), row.available),
-                share_of(row.share if row.available else None),
-            )
-            for row in rows
-        ),
-        marked=frozenset(i for i, row in enumerate(rows) if not row.ok),
-    )
+    shown = [row for row in run.fit if row.needed or row.available]
+    rows = []
+    for row in shown:
+        sizes = (Figure(amount(n, row.unit), n) for n in (row.needed, row.available))
+        rows.append((row.what, *sizes, share_of(row.share if row.available else None)))
+    marked = frozenset(i for i, row in enumerate(shown) if not row.ok)
+    return Table(("what", "needed", "available", "share"), tuple(rows), marked=marked)
 
 
 def held(run: StoredRun) -> Iterator[str]:
@@ -167,20 +145,13 @@ def energy_table(run: StoredRun) -> Table:
     """Joules per video by part, with their ranges."""
     parts = run.own.energy_parts_per_video_j
     total = fsum(part.value for part in parts.values())
-    return Table(
-        ("part", "kind", run.named("J per video"), "share", "range"),
-        tuple(
-            (
-                name,
-                "static" if part.idle else "per operation",
-                Figure(number(part.value), part.value),
-                share_of(part.value / total),
-                Figure(span(number(part.low), number(part.high), " to "), part.value),
-            )
-            for name, part in parts.items()
-        ),
-        text_columns=2,
-    )
+    rows = []
+    for name, part in parts.items():
+        ends = Figure(span(number(part.low), number(part.high), " to "), part.value)
+        joules = Figure(number(part.value), part.value), share_of(part.value / total), ends
+        rows.append((name, "static" if part.idle else "per operation", *joules))
+    headings = ("part", "kind", run.named("J per video"), "share", "range")
+    return Table(headings, tuple(rows), text_columns=2)
 
 
 def asked_table(run: StoredRun) -> Table:
@@ -205,8 +176,7 @@ def _asked(run: StoredRun) -> Iterator[tuple[str, str]]:
             )
     yield (
         "machine",
-        f"{count(machine.cores, 'core')} of {machine.array.rows} x {machine.array.cols} MACs "
-        f"({machine.array.arithmetic}), {machine.mapping} mapping, "
+        f"{machine.text}, {machine.mapping} mapping, "
         f"{machine.weight_sharing.replace('_', ' ')} weights, decision at {machine.decision_at}",
     )
     stored = {"weight": model.weights, "KV": model.kv, "activation": model.activations}

@@ -12,11 +12,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from carsim.base.errors import InputError
 from carsim.base.units import GB
+from carsim.cost.capacity import MemoryUse
 from carsim.decisions.trace.meta import STATED
 from carsim.design import Design
 from carsim.design.load import build_design
 from carsim.explore.code import manifest
 from carsim.hardware.expected import expected_of
+from carsim.hardware.memory import Path
 from carsim.hardware.technology.base import FitRow
 from carsim.machine.elasticity import Elasticity
 from carsim.machine.limits import PhaseLimit
@@ -229,6 +231,7 @@ def stored(report: Report) -> StoredRun:
     plan, known = chosen.simulation.plan, expected_of(design.machine.overheads)
     low, high = map(float, plan.hw.bandwidth_interval)
     beyond = design.extrapolation(plan.video.prompt_tokens + 1, plan.video.max_context)
+    uses = {use.memory: use for use in fit.memories}
     return _part(
         StoredRun,
         report,
@@ -256,14 +259,7 @@ def stored(report: Report) -> StoredRun:
         latency_with_head_s=chosen.body_latency_s + report.head_seconds,
         bandwidth_interval=(low, high) if chosen.latency_factors else None,
         policies=tuple(_policy(row, report) for row in report.rows),
-        memories=tuple(
-            _part(
-                StoredMemory, path, use, contents_bytes={c.content: c.nbytes for c in use.contents}
-            )
-            for path in plan.hw.paths
-            for use in fit.memories
-            if use.memory == path.name
-        ),
+        memories=tuple(_memory(path, uses[path.name]) for path in plan.hw.paths),
         fit=fit.rows,
         resolved_design=design.model_dump(mode="json"),
     )
@@ -276,12 +272,23 @@ def _part(model: type[Part], *sources: object, **fields: Any) -> Part:
     return model(**fields)
 
 
+def _memory(path: Path, use: MemoryUse) -> StoredMemory:
+    contents = {each.content: each.nbytes for each in use.contents}
+    return _part(StoredMemory, path, use, contents_bytes=contents)
+
+
 def _policy(row: RowResult, report: Report) -> StoredPolicy:
     metrics: dict[str, Any] = {
         name: value
         for name, value in figures(row, report).items()
         if name not in RESOURCES or name in report.fit.counts  # none of other technologies
     }
+    joules = {}
+    for part in row.energy_parts_per_video.parts:
+        ends = {"value": part.value_j, "low": part.low_j, "high": part.high_j}
+        joules[part.component] = _part(StoredEnergyPart, part, **ends)
+    moved = {name: nbytes / GB / row.videos for name, nbytes in row.dram_bytes.items()}
+    cycles = None if row.is_bound else tuple(row.simulation.batch_cycles.tolist())
     return _part(
         StoredPolicy,
         row.variant,
@@ -289,19 +296,10 @@ def _policy(row: RowResult, report: Report) -> StoredPolicy:
         attention=row.variant.attention.model_dump(mode="json"),
         is_chosen=row is report.chosen,
         decisions_source=row.batches.source,
-        latency_cycles_by_batch=None
-        if row.is_bound
-        else tuple(row.simulation.batch_cycles.tolist()),
+        latency_cycles_by_batch=cycles,
         memory_utilisation_by_memory=row.ddr_utilisation,
-        memory_gb_per_video_by_memory={
-            name: nbytes / GB / row.videos for name, nbytes in row.dram_bytes.items()
-        },
-        energy_parts_per_video_j={
-            part.component: _part(
-                StoredEnergyPart, part, value=part.value_j, low=part.low_j, high=part.high_j
-            )
-            for part in row.energy_parts_per_video.parts
-        },
+        memory_gb_per_video_by_memory=moved,
+        energy_parts_per_video_j=joules,
         breakdown_s=row.seconds_by_category,
         **metrics,
     )

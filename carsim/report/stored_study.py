@@ -5,15 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from carsim.base.errors import InputError
 from carsim.explore.frame import frame_of
 from carsim.explore.pareto import feasible, pareto
 from carsim.explore.store import Store, open_store
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 DEFAULT_OBJECTIVES = {"seconds_per_video": "min", "energy_per_video_j": "min"}
 """Objectives of a study that names none."""
@@ -35,19 +34,15 @@ class StoredStudy:
     axes: tuple[str, ...]
     objectives: dict[str, str]
     constraints: tuple[str, ...]
-    frame: "pd.DataFrame"
+    frame: pd.DataFrame
 
     @classmethod
     def of(cls, store: Store) -> "StoredStudy":
         """The study of a store."""
         facts = store.facts
-        return cls(
-            facts,
-            tuple(facts["axes"]),
-            facts["objectives"] or DEFAULT_OBJECTIVES,
-            tuple(facts["constraints"]),
-            frame_of(store),
-        )
+        objectives = facts["objectives"] or DEFAULT_OBJECTIVES
+        axes, constraints = tuple(facts["axes"]), tuple(facts["constraints"])
+        return cls(facts, axes, objectives, constraints, frame_of(store))
 
     def seen(
         self, objectives: Mapping[str, str] | None, constraints: Sequence[str]
@@ -82,12 +77,12 @@ class StoredStudy:
         return Counter(self.frame["status"])
 
     @cached_property
-    def fitting(self) -> "pd.DataFrame":
+    def fitting(self) -> pd.DataFrame:
         """Results that are answers."""
         return self.frame[self.frame["status"] == "ok"]
 
     @cached_property
-    def counted(self) -> "pd.DataFrame":
+    def counted(self) -> pd.DataFrame:
         """Answers that meet the constraints.
 
         Raises:
@@ -96,7 +91,7 @@ class StoredStudy:
         return feasible(self.frame, self.constraints)
 
     @cached_property
-    def front(self) -> "pd.DataFrame":
+    def front(self) -> pd.DataFrame:
         """The Pareto front, best in the first objective first; empty if no point counts.
 
         Raises:
@@ -110,7 +105,7 @@ class StoredStudy:
             raise
 
     @property
-    def knee(self) -> "pd.DataFrame":
+    def knee(self) -> pd.DataFrame:
         """The compromise on the front: one row, or none without a front."""
         return self.front[self.front["knee"].astype(bool)]
 

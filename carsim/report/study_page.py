@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from carsim.base.text import Figure, Table, count
 from carsim.explore.frame import origin_note
@@ -12,9 +14,6 @@ from carsim.report.figures.pareto import axis_title, front_plot, heading
 from carsim.report.front_table import MOST_ROWS, front_notes, front_table, text_of
 from carsim.report.html import chart, links_to, page
 from carsim.report.stored_study import StoredStudy
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_VALUES = 24
 """Values of an axis that are listed at most."""
@@ -116,11 +115,8 @@ def _misfits(study: StoredStudy) -> Table:
         for part in reason.split("; ") if status == "misfit" else [reason]:
             found.setdefault((status, part.partition(":")[0]), []).append(part)
     ranked = sorted(found.items(), key=lambda item: -len(item[1]))[:MOST_ROWS]
-    return Table(
-        ("status", "for example", "points"),
-        tuple(
-            (status, parts[0], Figure(f"{len(parts):,}", float(len(parts))))
-            for (status, _), parts in ranked
-        ),
-        text_columns=2,
+    rows = (
+        (status, parts[0], Figure(f"{len(parts):,}", float(len(parts))))
+        for (status, _), parts in ranked
     )
+    return Table(("status", "for example", "points"), tuple(rows), text_columns=2)

@@ -63,11 +63,9 @@ def _checked(document: Any, place: str) -> StoredRun:
     if not isinstance(document, dict) or "schema_version" not in document:
         raise InputError(place, "is no summary of a run", "name a folder that carsim run wrote")
     if (found := document["schema_version"]) != SCHEMA_VERSION:
-        raise InputError(
-            place,
-            f"is of version {found!r:.40}; this carsim reads {SCHEMA_VERSION}",
-            "run again with this carsim, or read it with the one that wrote it",
-        )
+        problem = f"is of version {found!r:.40}; this carsim reads {SCHEMA_VERSION}"
+        cure = "run again with this carsim, or read it with the one that wrote it"
+        raise InputError(place, problem, cure)
     if document.get(CHECKSUM) != _checksum(document):
         raise InputError(place, "is damaged: it does not match its checksum", AGAIN)
     try:

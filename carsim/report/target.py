@@ -96,7 +96,6 @@ def lack(tried: SizedMachine) -> str:
 
 def _lines(wanted: Wanted, tried: SizedMachine) -> list[str | Table]:
     """A machine in four lines, arithmetic included."""
-    machine, policy = tried.design.machine, tried.design.policy
     used, gbps = tried.value("memory_utilisation"), tried.gbps
     peak = tried.value("macs_per_cycle") * tried.design.board.fabric_clock_mhz * 1e6
     names = [*sorted(wanted.target.names), wanted.minimise, "cost_usd", "area_mm2"]
@@ -110,8 +109,7 @@ def _lines(wanted: Wanted, tried: SizedMachine) -> list[str | Table]:
     stream = "text" if tried.figures["frames_per_s"] is None else "video"
     lines = [
         figures,
-        f"{count(policy.batch, 'row')} at once; {count(machine.cores, 'core')} of "
-        f"{machine.array.rows} x {machine.array.cols} MACs ({machine.array.arithmetic}); "
+        f"{count(tried.design.policy.batch, 'row')} at once; {tried.design.machine.text}; "
         f"limits: {limits}",
         f"memory: {number(used * gbps)} of {number(gbps)} GB/s ({percent(used)}), "
         f"{number(tried.value('memory_gb_per_video'))} GB a {stream}; arrays: "

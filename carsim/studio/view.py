@@ -58,29 +58,22 @@ def table_of(table: Table, label: str) -> html.Div:
         html.Th(text, scope="col", className=_align(i, table))
         for i, text in enumerate(table.headings)
     ]
-    rows = [
-        html.Tr(
-            [_cell(i, cell, table) for i, cell in enumerate(cells)], className=marks.get(place, "")
-        )
-        for place, cells in enumerate(table.rows)
-    ]
-    return html.Div(
-        html.Table([html.Thead(html.Tr(head)), html.Tbody(rows)]),
-        className="scroll",
-        tabIndex=0,
-        role="region",
-        **{"aria-label": label},
-    )
+    rows = []
+    for place, cells in enumerate(table.rows):
+        row = [_cell(i, cell, table) for i, cell in enumerate(cells)]
+        rows.append(html.Tr(row, className=marks.get(place, "")))
+    whole = html.Table([html.Thead(html.Tr(head)), html.Tbody(rows)])
+    told = {"role": "region", "aria-label": label}
+    return html.Div(whole, className="scroll", tabIndex=0, **told)
 
 
 def tiles_of(tiles: "list[tuple[str, str, str]]") -> list[html.Div]:
     """The headline figures."""
-    return [
-        html.Div(
-            [html.Span(label), html.B(unbroken(value)), html.Span(unbroken(note))], className="tile"
-        )
-        for label, value, note in tiles
-    ]
+    found = []
+    for label, value, note in tiles:
+        parts = [html.Span(label), html.B(unbroken(value)), html.Span(unbroken(note))]
+        found.append(html.Div(parts, className="tile"))
+    return found
 
 
 def sections(of: "Iterable[tuple[str, Sequence[str | Table]]]") -> list[Any]:
@@ -106,7 +99,6 @@ def _align(column: int, table: Table) -> str:
 
 def _cell(column: int, text: str, table: Table) -> html.Td:
     share = text.share if isinstance(text, Figure) else None
-    style = (
-        None if share is None else {"backgroundSize": f"{6 * min(1.0, max(0.0, share)):.3f}rem 82%"}
-    )
+    width = 6 * min(1.0, max(0.0, share or 0.0))
+    style = None if share is None else {"backgroundSize": f"{width:.3f}rem 82%"}
     return html.Td(unbroken(str(text)), className=_align(column, table), style=style)

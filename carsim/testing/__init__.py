@@ -9,6 +9,5 @@ test in a list ``EXAMPLES`` of the file. From Python::
     check_kind("schedule", Mine())
 """
 
-from carsim.testing.contracts import CONTRACTS, check_kind
-
-__all__ = ["CONTRACTS", "check_kind"]
+from carsim.testing.contracts import CONTRACTS as CONTRACTS
+from carsim.testing.contracts import check_kind as check_kind

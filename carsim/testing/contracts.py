@@ -55,12 +55,8 @@ def dispatches(schedule: Schedule) -> None:
     import simpy
 
     for batch, cores, cycles in product(range(1, 5), range(1, 4), (0, 3)):
-        registers = Registers(
-            latch_cycles=5,
-            scan_cycles_per_sequence=2,
-            instructions_per_sequence=2,
-            cycles_per_instruction=cycles,
-        )
+        sizes = {"scan_cycles_per_sequence": 2, "instructions_per_sequence": 2}
+        registers = Registers(latch_cycles=5, cycles_per_instruction=cycles, **sizes)
         for computing in product([False, True], repeat=batch):
             sent: list[tuple[int, ...]] = []
             env = simpy.Environment()
@@ -70,12 +66,8 @@ def dispatches(schedule: Schedule) -> None:
             stated = schedule.dispatch_cycles(registers, batch, cores)
             holds(env.now == stated, f"dispatch takes dispatch_cycles, {stated}, not {env.now}")
             (assigned,) = schedule.assign(np.array([computing]), cores).tolist()
-            wanted = [
-                (sequence, instruction, core)
-                for sequence, core in enumerate(assigned)
-                if core != REPLAYS
-                for instruction in range(2)
-            ]
+            those = [each for each in enumerate(assigned) if each[1] != REPLAYS]
+            wanted = [(sequence, number, core) for sequence, core in those for number in range(2)]
             holds(sorted(sent) == wanted, "every instruction is sent once, to the assigned core")
 
 

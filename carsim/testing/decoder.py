@@ -22,20 +22,9 @@ MASK = np.array([[1, 1, 1, 1], [0, 0, 1, 1], [0, 0, 0, 1], [0, 1, 1, 1]], bool)
 
 def make_config(n_kv_heads: int = 2, n_layers: int = 2, dtype: Any = "float64") -> Config:
     """Three frames of three tokens through layers of width 8 and four heads."""
-    return Config(
-        Geometry(
-            name="tiny",
-            n_layers=n_layers,
-            hidden_size=WIDTH,
-            n_heads=HEADS,
-            n_kv_heads=n_kv_heads,
-            head_dim=2,
-            ffn_size=12,
-        ),
-        tokens_per_frame=3,
-        n_frames=3,
-        dtype=dtype,
-    )
+    heads = {"n_heads": HEADS, "n_kv_heads": n_kv_heads, "head_dim": 2}
+    geometry = Geometry(name="tiny", n_layers=n_layers, hidden_size=WIDTH, ffn_size=12, **heads)
+    return Config(geometry, tokens_per_frame=3, n_frames=3, dtype=dtype)
 
 
 def make_weights(config: Config, seed: int = 0) -> Weights:
@@ -46,21 +35,12 @@ def make_weights(config: Config, seed: int = 0) -> Weights:
     def matrix(*size: int) -> Array:
         return rng.normal(0, 0.6, (shape.n_layers, *size))
 
-    return stack_weights(
-        config,
-        {
-            "wq": matrix(d, d),
-            "wk": matrix(kv, d),
-            "wv": matrix(kv, d),
-            "wo": matrix(d, d),
-            "w_gate": matrix(shape.ffn_size, d),
-            "w_up": matrix(shape.ffn_size, d),
-            "w_down": matrix(d, shape.ffn_size),
-            "ln_attn": 1 + matrix(d) / 4,
-            "ln_mlp": 1 + matrix(d) / 4,
-            "ln_final": np.linspace(0.5, 1.5, d),
-        },
-    )
+    inner = shape.ffn_size
+    attention = {"wq": matrix(d, d), "wk": matrix(kv, d), "wv": matrix(kv, d), "wo": matrix(d, d)}
+    mlp = {"w_gate": matrix(inner, d), "w_up": matrix(inner, d), "w_down": matrix(d, inner)}
+    norms = {"ln_attn": 1 + matrix(d) / 4, "ln_mlp": 1 + matrix(d) / 4}
+    norms["ln_final"] = np.linspace(0.5, 1.5, d)
+    return stack_weights(config, attention | mlp | norms)
 
 
 def make_inputs(config: Config, rows: int = 4, seed: int = 1) -> tuple[Array, Array]:

@@ -61,26 +61,17 @@ def validate_array(progress: Callable[[str], None] = lambda _: None) -> Part:
     for row in data_rows("scalesim.csv"):
         title = f"SCALE-Sim, {_words(row['dataflow'])}"
         small.setdefault(title, []).append(_small_product(row))
-    return Part(
-        "array",
-        "Compute array, int8, in cycles that other simulators count",
-        (
-            Group(
-                "decode matrices of LLaMA-2-7B on 32 x 32",
-                tuple(_peer_row(row) for row in data_rows("peers.csv")),
-                NULL,
-            ),
-            *(
-                Group(title, tuple(rows), NULL, {"worst": 0.0}, shown=False)
-                for title, rows in small.items()
-            ),
-        ),
-        (
-            *(f"{peer.title}: {peer.charges}. {_measured(peer)}" for peer in PEERS.values()),
-            "Baseline: all bytes once, over the bandwidth of the memory. It is the peer's own "
-            "rule for one row of activations on ZigZag, LLMCompass and AccelForge.",
-        ),
+    of_peers = tuple(map(_peer_row, data_rows("peers.csv")))
+    groups = [Group("decode matrices of LLaMA-2-7B on 32 x 32", of_peers, NULL)]
+    for title, rows in small.items():
+        groups.append(Group(title, tuple(rows), NULL, {"worst": 0.0}, shown=False))
+    notes = [f"{peer.title}: {peer.charges}. {_measured(peer)}" for peer in PEERS.values()]
+    notes.append(
+        "Baseline: all bytes once, over the bandwidth of the memory. It is the peer's own rule for "
+        "one row of activations on ZigZag, LLMCompass and AccelForge."
     )
+    title = "Compute array, int8, in cycles that other simulators count"
+    return Part("array", title, tuple(groups), tuple(notes))
 
 
 def _measured(peer: Peer) -> str:
@@ -119,16 +110,10 @@ def _peer_row(row: Mapping[str, str]) -> Comparison:
         kv_bytes = 0
     nbytes = kv_bytes + sum(product(array, Gemm(m, k, n), Supply()).moved_bytes for k, n in shapes)
     setting = f", {cores} cores" if cores > 1 else ""
-    return Comparison(
-        what=f"{peer.title}: {row['work']}, m={m}, {_words(row['dataflow'])}{setting}",
-        reference=int(row["cycles"]),
-        ours=cycles,
-        rival=-(-nbytes // DDR4_BYTES_PER_CYCLE),
-        bound=peer.bound,
-        source=f"{peer.title} {row['version']}, {row['setup']}",
-        unit="cycles",
-        note=row["note"],
-    )
+    what = f"{peer.title}: {row['work']}, m={m}, {_words(row['dataflow'])}{setting}"
+    source = (f"{peer.title} {row['version']}, {row['setup']}", "cycles", row["note"])
+    rival = -(-nbytes // DDR4_BYTES_PER_CYCLE)
+    return Comparison(what, int(row["cycles"]), cycles, rival, peer.bound, *source)
 
 
 def _small_product(row: Mapping[str, str]) -> Comparison:
@@ -136,15 +121,9 @@ def _small_product(row: Mapping[str, str]) -> Comparison:
     gemm = Gemm(int(row["m"]), int(row["k"]), int(row["n"]))
     array = _array(rows, cols, row["dataflow"], PEERS["scalesim"].weight_load)
     counted = product(array, gemm, Supply(SCALESIM_WORDS_PER_CYCLE))
-    return Comparison(
-        what=f"{gemm.m} x {gemm.k} x {gemm.n} on {rows} x {cols}",
-        reference=int(row["total_cycles"]) + 1,
-        ours=counted.compute_cycles,
-        rival=counted.memory_cycles,
-        bound=0.0,
-        source="SCALE-Sim 3.0.0, cycles counted from 1",
-        unit="cycles",
-    )
+    what = f"{gemm.m} x {gemm.k} x {gemm.n} on {rows} x {cols}"
+    cycles = int(row["total_cycles"]) + 1, counted.compute_cycles, counted.memory_cycles
+    return Comparison(what, *cycles, 0.0, "SCALE-Sim 3.0.0, cycles counted from 1", "cycles")
 
 
 def _words(dataflow: str) -> str:

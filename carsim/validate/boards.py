@@ -164,16 +164,10 @@ def order_of(predicted: Sequence[Predicted], same: Callable[[Predicted], object]
     Columns say whether carsim and 0.8 of the peak put a pair in the measured order (``ours``,
     ``baseline``), and whether carsim's intervals do not overlap (``certain``).
     """
-    rows = pd.DataFrame(
-        {
-            "place": place,
-            "same": same(each),
-            "measured": each.row.tok_per_s,
-            "baseline": each.row.at_peak(0.8),
-            **each.expected._asdict(),
-        }
-        for place, each in enumerate(predicted)
-    )
+    rows = pd.DataFrame([each.expected for each in predicted])
+    rows["place"], rows["same"] = rows.index, pd.Series([same(each) for each in predicted])
+    rows["measured"] = [each.row.tok_per_s for each in predicted]
+    rows["baseline"] = [each.row.at_peak(0.8) for each in predicted]
     pairs = rows.merge(rows, on="same")
     one, other = (pairs.filter(regex=f"_{end}$").rename(columns=lambda c: c[:-2]) for end in "xy")
     faster = one.measured > other.measured

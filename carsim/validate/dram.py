@@ -41,15 +41,11 @@ STANDARDS = {"DDR4-2133": "DDR4-2133R", "DDR4-2400": "DDR4-2400", "HBM2-2000-64b
 
 SIMULATORS = ("DRAMsim3", "Ramulator2.1-FRFCFS")
 
-NULL_EFFICIENCY = 0.9
+NULL_EFFICIENCY, SHARE = 0.9, "of the peak"
 """Share of the peak bandwidth that the naive rival takes for granted."""
 
-IDLE_ROWS = {
-    "idle_rowhit": "hit",
-    "idle_rowclosed": "closed",
-    "idle_rowconflict": "conflict",
-    "idle_random": "random",
-}
+IDLE_ROWS = {f"idle_row{row}": row for row in ("hit", "closed", "conflict")}
+IDLE_ROWS["idle_random"] = "random"
 """Pattern in the file of a single request -> the state of the row that it finds."""
 
 NO_WINDOW = 1 << 12
@@ -96,34 +92,21 @@ def validate_dram(progress: Callable[[str], None] = lambda _: None) -> Part:
         groups[title].append(one_channel(row))
         if reason := REASONS.get((figure, kind, family)):
             reasons[reason].add(title)
-    return Part(
-        "dram",
-        "DRAM against two cycle-accurate simulators, and against devices",
-        (
-            *(_group(title, rows) for title, rows in sorted(groups.items())),
-            *striped_channels(),
-            published_devices(),
-        ),
-        (
-            "One channel: errors and bounds are against the nearer simulator. Baseline: "
-            "0.9 of the peak bandwidth, whatever is asked; it says nothing of an idle memory or of "
-            "a given load.",
-            "Several channels: stripes of 256 to 4096 B on DRAMsim3, one requester or one for each "
-            "channel, in order. The baseline takes all channels for busy.",
-            "Devices are read or copied by cores that may be the limit themselves, with a NoC or "
-            "caches in between: carsim's figure is that of the DRAM alone. "
-            f"{NOT_CHECKED}.",
-            *(
-                f"Wide bound of {'; '.join(sorted(titles))}: {why}."
-                for why, titles in reasons.items()
-            ),
-        ),
-    )
+    of_one = (_group(title, rows) for title, rows in sorted(groups.items()))
+    wide = (f"Wide bound of {'; '.join(sorted(of))}: {why}." for why, of in reasons.items())
+    title = "DRAM against two cycle-accurate simulators, and against devices"
+    found = (*of_one, *striped_channels(), published_devices())
+    return Part("dram", title, found, (*NOTES, *wide))
 
 
-NOT_CHECKED = (
-    "No device was found whose published bandwidth is that of LPDDR4, LPDDR4X, LPDDR5 or HBM2E and "
-    "not of its processor"
+NOTES = (
+    "One channel: errors and bounds are against the nearer simulator. Baseline: 0.9 of the peak "
+    "bandwidth, whatever is asked; it says nothing of an idle memory or of a given load.",
+    "Several channels: stripes of 256 to 4096 B on DRAMsim3, one requester or one for each "
+    "channel, in order. The baseline takes all channels for busy.",
+    "Devices are read or copied by cores that may be the limit themselves, with a NoC or caches in "
+    "between: carsim's figure is that of the DRAM alone. No device was found whose published "
+    "bandwidth is that of LPDDR4, LPDDR4X, LPDDR5 or HBM2E and not of its processor.",
 )
 
 
@@ -164,7 +147,7 @@ def striped_channels() -> Iterator[Group]:
             figure, column, rival, unit = "latency under load", "mean_latency_ns", None, "ns"
             own = loaded_latency_ns(timings, load, striping)
         else:
-            figure, column, rival, unit = "efficiency", "efficiency", NULL_EFFICIENCY, "of the peak"
+            figure, column, rival, unit = "efficiency", "efficiency", NULL_EFFICIENCY, SHARE
             own = sustained(timings, access, striping).efficiency
         where = f"{channels} channel{'s' * (channels > 1)} of {row['standard']}"
         what = f"{where}, {row['pattern']}, {streams} x {chunk} B, stripe {stripe} B, {asking} ask"
@@ -189,14 +172,8 @@ def one_channel(row: Mapping[str, str]) -> Comparison:
     figure, kind, timings = row["figure"], row["kind"], _timings(row)
     streams, chunk, window = (int(row[name]) for name in ("streams", "chunk_bytes", "window"))
     reads, pattern = float(row["read_fraction"]), row["pattern"]
-    access = AccessPattern(
-        streams,
-        chunk,
-        random="random" in pattern,
-        read_fraction=reads,
-        outstanding=window or NO_WINDOW,
-        aligned="aligned" in pattern,
-    )
+    is_random, is_aligned = "random" in pattern, "aligned" in pattern
+    access = AccessPattern(streams, chunk, is_random, reads, window or NO_WINDOW, is_aligned)
     rival: float | None = None
     if kind == "idle":
         own = idle_latency_ns(timings, IDLE_ROWS[pattern])
@@ -218,15 +195,10 @@ def one_channel(row: Mapping[str, str]) -> Comparison:
         rival *= reference / nearer(rival)
     several = f", {streams} streams" if streams > 1 else ""
     mixed = f", {reads:.0%} reads" if reads < 1 else ""
-    return Comparison(
-        f"{row['standard']} {pattern}, {chunk} B{several}{mixed}",
-        reference,
-        own,
-        rival,
-        BOUNDS[figure, kind][timings.family],
-        ", ".join(f"{name} {value:.4g}" for name, value in counted.items()),
-        "ns" if figure == "latency" else "of the peak",
-    )
+    what = f"{row['standard']} {pattern}, {chunk} B{several}{mixed}"
+    source = ", ".join(f"{name} {value:.4g}" for name, value in counted.items())
+    bound, unit = BOUNDS[figure, kind][timings.family], "ns" if figure == "latency" else SHARE
+    return Comparison(what, reference, own, rival, bound, source, unit)
 
 
 def _timings(row: Mapping[str, str]) -> MemoryStandard:

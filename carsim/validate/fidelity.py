@@ -78,18 +78,12 @@ def validate_fidelity(
         progress(f"{sum(map(len, rows.values()))} of {len(REGIMES) * per_regime} designs")
     every = tuple(row for found in rows.values() for row in found)
     bounds = {"median": MEDIAN_BOUND, "worst": WORST_BOUND}
-    return Part(
-        "fidelity",
-        "Latency at fidelity fluid against fidelity tile, over drawn designs",
-        (
-            Group("all designs", every, bounds=bounds, shown=False),
-            *(
-                Group(f"limited by {regime}", tuple(found), shown=False)
-                for regime, found in rows.items()
-            ),
-        ),
-        ("Between the fidelities there is no rival.",),
-    )
+    groups = [Group("all designs", every, bounds=bounds, shown=False)]
+    for regime, found in rows.items():
+        groups.append(Group(f"limited by {regime}", tuple(found), shown=False))
+    title = "Latency at fidelity fluid against fidelity tile, over drawn designs"
+    notes = ("Between the fidelities there is no rival.",)
+    return Part("fidelity", title, tuple(groups), notes)
 
 
 def drawn_design(

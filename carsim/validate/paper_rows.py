@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import fsum
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -25,6 +25,7 @@ PAPER_VIDEO = Video(n_frames=8, tokens_per_frame=256, prompt_tokens=62)
 """FastCar section 6: 8 frames of 256 tokens. VILA-U's prompts have 50 to 65 tokens."""
 
 RatioOf = Literal["eligible", "all"]
+RATIOS: tuple[RatioOf, ...] = get_args(RatioOf)
 """The steps that a replay ratio counts: those after the first frame, or all."""
 
 DESIGN = "u280_fastcar"
@@ -64,19 +65,14 @@ def paper_rows(base: Design | None = None) -> tuple[PaperRow, ...]:
         base: A design, which checks what the rows say of attention.
     """
     base = base or load_design(DESIGN)
-    return tuple(
-        PaperRow(
-            name=row["row"],
-            replay_ratio=float(row["replay_ratio"]),
-            attention=override(
-                base, {"policy.attention": parse_yaml(row["attention"], "fastcar_paper.csv")}
-            ).policy.attention,
-            latency_s=float(row["latency_s"]),
-            efficiency=float(row["efficiency"]),
-            source=row["source"],
-        )
-        for row in data_rows("fastcar_paper.csv")
-    )
+    found = []
+    for row in data_rows("fastcar_paper.csv"):
+        kind = {"policy.attention": parse_yaml(row["attention"], "fastcar_paper.csv")}
+        attention = override(base, kind).policy.attention
+        latency_s, efficiency = float(row["latency_s"]), float(row["efficiency"])
+        measured = (attention, latency_s, efficiency, row["source"])
+        found.append(PaperRow(row["row"], float(row["replay_ratio"]), *measured))
+    return tuple(found)
 
 
 def _kv_macs(row: PaperRow, body: Body) -> float:

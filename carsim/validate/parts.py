@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from carsim.validate import PART_NAMES
 from carsim.validate.array import validate_array
 from carsim.validate.boards import validate_boards
 from carsim.validate.dram import validate_dram
@@ -12,13 +13,8 @@ from carsim.validate.part import Part
 
 Progress = Callable[[str], None]
 
-PARTS: Mapping[str, Callable[..., Part]] = {
-    "boards": validate_boards,
-    "array": validate_array,
-    "dram": validate_dram,
-    "paper": validate_paper,
-    "fidelity": validate_fidelity,
-}
+_WORK = (validate_boards, validate_array, validate_dram, validate_paper, validate_fidelity)
+PARTS: Mapping[str, Callable[..., Part]] = dict(zip(PART_NAMES, _WORK, strict=True))
 """Part -> what works it out, told where to say what is being done."""
 
 

@@ -18,6 +18,7 @@ CONFIG = {
     "hidden_size": 32,
     "num_attention_heads": 4,
     "intermediate_size": 40,
+    "vocab_size": 64,
 }
 
 
@@ -34,34 +35,37 @@ def test_what_a_configuration_leaves_out_has_the_default_of_llama(folder: Path) 
     geometry = Geometry(
         name="tiny", n_layers=3, hidden_size=32, n_heads=4, n_kv_heads=4, head_dim=8, ffn_size=40
     )
-    assert read_geometry(folder) == geometry
+    assert read_geometry(folder)[0] == geometry
     edit_config(folder, num_key_value_heads=None, head_dim=None)
-    assert read_geometry(folder) == geometry
+    assert read_geometry(folder)[0] == geometry
     edit_config(folder, num_key_value_heads=2, head_dim=16)
     changes = {"n_kv_heads": 2, "head_dim": 16}
-    assert read_geometry(folder) == geometry.model_copy(update=changes)
+    assert read_geometry(folder)[0] == geometry.model_copy(update=changes)
 
 
 def test_other_types_have_defaults_of_their_own(folder: Path) -> None:
     edit_config(folder, model_type="qwen3", sliding_window=4096, use_sliding_window=False)
-    assert read_geometry(folder).head_dim == 128
+    assert read_geometry(folder)[0].head_dim == 128
     edit_config(folder, model_type="mistral", sliding_window=None)
-    assert read_geometry(folder).head_dim == 8
+    assert read_geometry(folder)[0].head_dim == 8
 
 
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (lambda f: edit_config(f, model_type="gpt2"), "$.model_type: should be 'llama', 'mistral'"),
+        (lambda f: edit_config(f, model_type="gpt2"), "$.model_type: 'gpt2' is not read; read are"),
         (
             lambda f: edit_config(f, model_type="mistral", sliding_window=4096),
-            "sliding_window: 4096: layers with a window are not captured; set it to null",
+            "$.sliding_window: 4096: layers with a window are not captured; set it to null",
         ),
-        (lambda f: edit_config(f, num_attention_heads=5), "hidden_size 32 does not divide by"),
-        (lambda f: edit_config(f, num_key_value_heads=3), "num_attention_heads 4 does not divide"),
-        (lambda f: edit_config(f, head_dim=7), "head_dim 7 is odd"),
+        (lambda f: edit_config(f, num_attention_heads=5), "$.num_attention_heads: 5 do not divide"),
+        (
+            lambda f: edit_config(f, num_key_value_heads=3),
+            "4 is no multiple of num_key_value_heads",
+        ),
+        (lambda f: edit_config(f, head_dim=7), "$.head_dim: 7 is odd"),
         (lambda f: (f / "config.json").unlink(), "config.json: cannot be read: No such file"),
-        (lambda f: (f / "config.json").write_text("{"), "$: Invalid JSON"),
+        (lambda f: (f / "config.json").write_text("{"), "is no JSON"),
         (lambda f: (f / "config.json").write_bytes(b"\xff"), "is not UTF-8 text"),
     ],
 )
@@ -108,7 +112,7 @@ def test_nothing_but_safetensors_of_the_folder_is_read(
         ({"attention": {"kind": "draft", "keep": 0.5}}, "'draft' selects keys by what they hold"),
         ({"dtype": "int8"}, "$.dtype: should be 'float32', 'float64'"),
         ({"codebook": "a.npz"}, "$.codebook: unknown key 'codebook'; known here"),
-        ({"weights": {"hf": "none"}}, "none: no such folder"),
+        ({"weights": {"hf": "none"}}, "none: cannot be read: No such file"),
         ({"weights": {"hf": "/etc"}}, "$.weights: '/etc' lies outside of the recipe's folder"),
         ({"weights": {"hf": "../x"}}, "name its folder in --also-from"),
     ],

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from carsim.base.errors import InputError
 from carsim.decisions.trace.npz import npz_bytes
-from carsim.decoder.content import TOKENS_PER_FRAME, kept_share, load_scene, scene_caption
+from carsim.decoder.content import TOKENS_PER_FRAME, load_scene, scene_caption
+from carsim.decoder.content.scenes import kept_share
 from studies.proxy import archive
 
 SCENE = np.arange(3 * TOKENS_PER_FRAME, dtype=np.uint16).reshape(3, -1) % 8

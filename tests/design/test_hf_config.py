@@ -160,7 +160,7 @@ def without(key: str) -> Callable[[dict[str, Any]], Any]:
         (
             "llama3_8b",
             edited(num_key_value_heads=5),
-            "model.body.n_heads: 32 is no multiple of n_kv_heads 5",
+            "$.num_attention_heads: 32 is no multiple of num_key_value_heads 5",
         ),
         ("llama3_8b", edited(tie_word_embeddings="no"), "got 'no'; write true or false"),
         ("llama3_8b", edited(hidden_act="relu"), "$.hidden_act: should be 'silu'"),

@@ -27,26 +27,22 @@ reads the newest half of the context, and says so to the machine:
 ``tests/toy_policies.py`` has two more, one of which depends on data.
 """
 
-from typing import TYPE_CHECKING, Annotated, Union
+from typing import TYPE_CHECKING
 
-from pydantic import Discriminator, SerializeAsAny
-
-from carsim.base.registry import Registry, by_kind, field_name
-from carsim.decisions.attention.ann import Ann
-from carsim.decisions.attention.ann_ca import AnnCa
-from carsim.decisions.attention.base import (
-    AttentionPolicy,
-    CacheShape,
-    KvReads,
-    Query,
-    Selection,
-    SelectionUnit,
-    SideWork,
-)
-from carsim.decisions.attention.dense import Dense
-from carsim.decisions.attention.draft import Draft
-from carsim.decisions.attention.streaming import Streaming
-from carsim.decisions.attention.temp_cache import TempCache
+from carsim.base.registry import Registry, any_kind, field_name
+from carsim.decisions.attention.ann import Ann as Ann
+from carsim.decisions.attention.ann_ca import AnnCa as AnnCa
+from carsim.decisions.attention.base import AttentionPolicy as AttentionPolicy
+from carsim.decisions.attention.base import CacheShape as CacheShape
+from carsim.decisions.attention.base import KvReads as KvReads
+from carsim.decisions.attention.base import Query as Query
+from carsim.decisions.attention.base import Selection as Selection
+from carsim.decisions.attention.base import SelectionUnit as SelectionUnit
+from carsim.decisions.attention.base import SideWork as SideWork
+from carsim.decisions.attention.dense import Dense as Dense
+from carsim.decisions.attention.draft import Draft as Draft
+from carsim.decisions.attention.streaming import Streaming as Streaming
+from carsim.decisions.attention.temp_cache import TempCache as TempCache
 
 ATTENTION: Registry[type[AttentionPolicy]] = Registry(
     "attention policy", field_name, (Dense, Streaming, TempCache, AnnCa, Draft, Ann)
@@ -60,29 +56,5 @@ PLAIN = Dense()
 if TYPE_CHECKING:
     Attention = AttentionPolicy
 else:
-    Attention = Annotated[
-        Union[tuple(ATTENTION.values())],  # noqa: UP007
-        Discriminator("kind"),
-        by_kind(AttentionPolicy, ATTENTION),
-        SerializeAsAny(),
-    ]
+    Attention = any_kind(AttentionPolicy, ATTENTION)
 """A field that holds one policy of any kind."""
-
-__all__ = [
-    "ATTENTION",
-    "PLAIN",
-    "Ann",
-    "AnnCa",
-    "Attention",
-    "AttentionPolicy",
-    "CacheShape",
-    "Dense",
-    "Draft",
-    "KvReads",
-    "Query",
-    "Selection",
-    "SelectionUnit",
-    "SideWork",
-    "Streaming",
-    "TempCache",
-]

@@ -42,6 +42,8 @@ from carsim.decisions.attention.search import (
     EXACT_BITS,
     MOST_BITS,
     Codes,
+    KeyBits,
+    Share,
     Tables,
     bank,
     best,
@@ -56,13 +58,8 @@ from carsim.decisions.attention.search import (
     vector_bytes,
 )
 
-USED_BY = {
-    "tables": "lsh",
-    "bits": "lsh",
-    "seed": "lsh",
-    "keep": "quantised",
-    "key_bits": "quantised",
-}
+USED_BY = dict.fromkeys(("tables", "bits", "seed"), "lsh")
+USED_BY |= dict.fromkeys(("keep", "key_bits"), "quantised")
 """Fields that only one search uses."""
 
 
@@ -96,10 +93,8 @@ class Ann(AttentionPolicy):
         6, description="with search lsh: bits of a signature"
     )
     seed: NonNegativeInt = Field(0, description="with search lsh: of the hyperplanes")
-    keep: Annotated[float, Field(gt=0, le=1)] = Field(
-        0.25, description="share of the tokens between sinks and window"
-    )
-    key_bits: Annotated[int, Field(ge=2, le=EXACT_BITS)] = Field(
+    keep: Share = Field(0.25, description="share of the tokens between sinks and window")
+    key_bits: KeyBits = Field(
         4, description=f"per element of a key that is searched; {EXACT_BITS}: as it is"
     )
     sinks: NonNegativeInt = Field(4, description="first tokens that are always read")

@@ -39,6 +39,8 @@ from carsim.decisions.attention.base import (
 )
 from carsim.decisions.attention.search import (
     EXACT_BITS,
+    KeyBits,
+    Share,
     best,
     few_bits,
     grouped,
@@ -83,11 +85,9 @@ class Draft(AttentionPolicy):
     block_tokens: Annotated[int, Field(gt=0, le=4096)] = Field(
         16, description="video tokens of a block"
     )
-    keep: Annotated[float, Field(gt=0, le=1)] = Field(
-        0.25, description="share of the complete blocks that is read"
-    )
+    keep: Share = Field(0.25, description="share of the complete blocks that is read")
     scorer: Literal["mean"] = Field("mean", description="a block stands for the mean of its keys")
-    pooled_bits: Annotated[int, Field(ge=2, le=EXACT_BITS)] = Field(
+    pooled_bits: KeyBits = Field(
         8, description=f"per element of a mean; {EXACT_BITS} keeps it as it is"
     )
 

@@ -40,6 +40,8 @@ MOST_BITS = 16
 """Of a signature."""
 
 Codes = NDArray[np.uint16]
+Share = Annotated[float, Field(gt=0, le=1)]
+KeyBits = Annotated[int, Field(ge=2, le=EXACT_BITS)]
 Tables = Annotated[int, Field(gt=0, le=64, description="signatures of a key")]
 
 

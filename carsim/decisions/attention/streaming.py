@@ -18,9 +18,7 @@ class Streaming(AttentionPolicy):
 
     kind: Literal["streaming"] = "streaming"
     sinks: NonNegativeInt = Field(4, description="first tokens that are always read")
-    window: PositiveInt = Field(
-        256, description="newest tokens that are read, the current one included"
-    )
+    window: PositiveInt = Field(256, description="newest tokens that are read, its own included")
 
     @classmethod
     def trivial(cls) -> "Streaming":

@@ -191,11 +191,9 @@ class TempCache(AttentionPolicy):
     def begin(self, cache: CacheShape) -> Groups:
         """Every token by itself."""
         if cache.n_slots > MOST_MEMBERS:
-            raise InputError(
-                f"attention {self.kind}",
-                f"{cache.n_slots:,} tokens are more than a count of 16 bits holds",
-                f"decode at most {MOST_MEMBERS:,} tokens, prompt included",
-            )
+            problem = f"{cache.n_slots:,} tokens are more than a count of 16 bits holds"
+            cure = f"decode at most {MOST_MEMBERS:,} tokens, prompt included"
+            raise InputError(f"attention {self.kind}", problem, cure)
         if self.search == "window3x3" and isqrt(cache.tokens_per_frame) ** 2 != (
             cache.tokens_per_frame
         ):

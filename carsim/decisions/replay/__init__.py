@@ -5,34 +5,27 @@ and a line in :data:`RULES`. From outside of the package, an instance can be giv
 is expected; for files that name its kind, register it there. ``docs/kinds.md`` has an example.
 """
 
-from typing import TYPE_CHECKING, Annotated, Union
+from typing import TYPE_CHECKING
 
-from pydantic import Discriminator, SerializeAsAny
-
-from carsim.base.registry import Registry, by_kind, field_name
+from carsim.base.registry import Registry, any_kind, field_name
 from carsim.decisions.replay.absent import AbsentRule
-from carsim.decisions.replay.base import (
-    NO_WORK,
-    DecoderShape,
-    MachineShape,
-    Point,
-    ReplayRule,
-    RuleWork,
-    Seen,
-    later,
-)
-from carsim.decisions.replay.decide import (
-    FASTCAR,
-    Pairs,
-    Replay,
-    Scope,
-    decision_units,
-    in_ranges,
-    unanimous,
-)
-from carsim.decisions.replay.input_change import InputChange
-from carsim.decisions.replay.periodic import Periodic
-from carsim.decisions.replay.tas import Tas, TasForm
+from carsim.decisions.replay.base import NO_WORK as NO_WORK
+from carsim.decisions.replay.base import DecoderShape as DecoderShape
+from carsim.decisions.replay.base import MachineShape as MachineShape
+from carsim.decisions.replay.base import Point as Point
+from carsim.decisions.replay.base import ReplayRule as ReplayRule
+from carsim.decisions.replay.base import RuleWork as RuleWork
+from carsim.decisions.replay.base import Seen as Seen
+from carsim.decisions.replay.base import later as later
+from carsim.decisions.replay.decide import FASTCAR as FASTCAR
+from carsim.decisions.replay.decide import Pairs as Pairs
+from carsim.decisions.replay.decide import Replay as Replay
+from carsim.decisions.replay.decide import Scope as Scope
+from carsim.decisions.replay.decide import decision_units as decision_units
+from carsim.decisions.replay.decide import unanimous as unanimous
+from carsim.decisions.replay.input_change import InputChange as InputChange
+from carsim.decisions.replay.periodic import Periodic as Periodic
+from carsim.decisions.replay.tas import Tas as Tas
 
 RULES: Registry[type[ReplayRule]] = Registry(
     "replay rule", field_name, (Tas, InputChange, Periodic)
@@ -43,32 +36,6 @@ if TYPE_CHECKING:
     Rule = ReplayRule
     RecordedRule = ReplayRule
 else:
-    _Shipped = Annotated[Union[tuple(RULES.values())], Discriminator("kind")]  # noqa: UP007
-    Rule = Annotated[_Shipped, by_kind(ReplayRule, RULES), SerializeAsAny()]
-    RecordedRule = Annotated[_Shipped, by_kind(ReplayRule, RULES, AbsentRule), SerializeAsAny()]
+    Rule = any_kind(ReplayRule, RULES)
+    RecordedRule = any_kind(ReplayRule, RULES, AbsentRule)
 """Fields that hold one rule of any kind; that of a trace may be of a kind that is not installed."""
-
-__all__ = [
-    "FASTCAR",
-    "NO_WORK",
-    "RULES",
-    "DecoderShape",
-    "InputChange",
-    "MachineShape",
-    "Pairs",
-    "Periodic",
-    "Point",
-    "RecordedRule",
-    "Replay",
-    "ReplayRule",
-    "Rule",
-    "RuleWork",
-    "Scope",
-    "Seen",
-    "Tas",
-    "TasForm",
-    "decision_units",
-    "in_ranges",
-    "later",
-    "unanimous",
-]

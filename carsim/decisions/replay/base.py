@@ -12,7 +12,7 @@ computed there.
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, get_args
 
 from pydantic import Field
 
@@ -23,6 +23,7 @@ Point = Literal["q", "attention", "residual"]
 """Points of a layer at which a decision can be known, in order: queries are there; attention is
 done; the residual stream is complete, and with it the input of the MLP."""
 
+Number = TypeVar("Number", int, float)
 Gain = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -151,8 +152,7 @@ class ReplayRule(GrownSection):
 
     kind: str
     gain: Gain | Annotated[tuple[Gain, ...], Field(min_length=1, strict=False)] = Field(
-        1.0,
-        description="factor on a cached output at each replay, 0 adds nothing; or one per layer",
+        1.0, description="factor on a cached output per replay, 0 adds nothing; or one per layer"
     )
     max_age: Annotated[int, Field(gt=0, le=MOST)] | None = Field(
         None, description="frames in a row that a place may replay; no limit if absent"
@@ -187,7 +187,7 @@ class ReplayRule(GrownSection):
 
     def gain_of(self, layer: int) -> float:
         """The gain of a layer."""
-        return self.gain[layer] if isinstance(self.gain, tuple) else self.gain
+        return of_layer(self.gain, layer)
 
     @property
     def is_fastcar(self) -> bool:
@@ -215,11 +215,11 @@ class ReplayRule(GrownSection):
         return 1e-4
 
     def check_layers(self, n_layers: int) -> None:
-        """Refuse gains that are not one for each layer, with a ValueError."""
-        if isinstance(self.gain, tuple) and len(self.gain) != n_layers:
-            raise ValueError(
-                f"rule: {len(self.gain)} gains for {n_layers} layers, give one number or {n_layers}"
-            )
+        """Refuse lists of other than a number for each layer, with a ValueError."""
+        for name, value in self:
+            if isinstance(value, tuple) and len(value) != n_layers:
+                given = f"{len(value)} {name.removesuffix('s')}s for {n_layers} layers"
+                raise ValueError(f"rule: {given}, give one number or {n_layers}")
 
     def check(self, n_heads: int, hidden_size: int) -> None:
         """Refuse a decoder that lacks what the rule looks at.
@@ -270,6 +270,11 @@ class ReplayRule(GrownSection):
     def work(self, shape: MachineShape) -> RuleWork:
         """Work of one core for one row in one layer."""
         raise NotImplementedError
+
+
+def of_layer(value: "Number | tuple[Number, ...]", layer: int) -> "Number":
+    """The number of a layer, where there is one for all or one per layer."""
+    return value[layer] if isinstance(value, tuple) else value
 
 
 def later(first: Point, second: Point) -> Point:

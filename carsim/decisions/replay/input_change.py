@@ -10,6 +10,7 @@ from pydantic import Field
 from carsim.base.section import MOST, PositiveInt
 from carsim.base.text import count
 from carsim.decisions.attention.base import Array, Bools
+from carsim.decisions.attention.search import few_bits
 from carsim.decisions.replay.base import (
     DecoderShape,
     MachineShape,
@@ -116,12 +117,7 @@ class InputChange(ReplayRule):
         """Inputs as they are held: some elements, in a few bits, [B, d] to [B, elements]."""
         if self.elements is not None:
             u = u[:, np.arange(self.elements) * u.shape[1] // self.elements]
-        if not self.levels:
-            return u
-        largest = np.abs(u).max(axis=-1, keepdims=True)
-        scale = np.where(largest > 0, largest / self.levels, 1).astype(u.dtype)
-        held: Array = np.rint(u / scale) * scale
-        return held
+        return u if self.bits is None else few_bits(u, self.bits)
 
     def at_width(self, decoded: int, simulated: int) -> "InputChange":
         """As many elements as have the same share of the hidden size."""

@@ -1,6 +1,5 @@
 """Replay on a fixed schedule: layers compute in turn, whatever is shown."""
 
-from itertools import product
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -15,6 +14,7 @@ from carsim.decisions.replay.base import (
     ReplayRule,
     RuleWork,
     Seen,
+    of_layer,
 )
 
 Period = Annotated[int, Field(ge=2, le=1024)]
@@ -44,35 +44,17 @@ class Periodic(ReplayRule):
 
     @model_validator(mode="after")
     def _each_layer_replays(self) -> "Periodic":
-        periods, computing = (
-            each if isinstance(each, tuple) else (each,) for each in (self.period, self.computes)
-        )
-        pairs = (
-            zip(periods, computing, strict=True)
-            if len(periods) == len(computing)
-            else product(periods, computing)
-        )
-        for period, computes in pairs:
+        n_layers = max(np.size(self.period), np.size(self.computes))
+        by_layer = (np.resize(each, n_layers).tolist() for each in (self.period, self.computes))
+        for period, computes in zip(*by_layer, strict=True):
             if computes >= period:
                 problem = f"got {computes} of {period} frames, in which nothing replays"
                 raise FieldError("computes", problem, f"give at most {period - 1}")
         return self
 
-    def check_layers(self, n_layers: int) -> None:
-        """Refuse gains or schedules that are not one for each layer, with a ValueError."""
-        super().check_layers(n_layers)
-        for name, each in (("periods", self.period), ("computes", self.computes)):
-            if isinstance(each, tuple) and len(each) != n_layers:
-                raise ValueError(
-                    f"rule: {len(each)} {name} for {n_layers} layers, give one number or {n_layers}"
-                )
-
     def score(self, state: None, layer: int, place: int, seen: Seen) -> Array:
         """1 for all rows in frames in which the layer replays, else 0, [B]."""
-        period, computes = (
-            each[layer] if isinstance(each, tuple) else each
-            for each in (self.period, self.computes)
-        )
+        period, computes = of_layer(self.period, layer), of_layer(self.computes, layer)
         return np.full(len(seen.q), (layer + seen.frame) % period >= computes, seen.q.dtype)
 
     def work(self, shape: MachineShape) -> RuleWork:

@@ -40,11 +40,8 @@ def truth_values(values: Any, place: str) -> Bools:
         if not other.size:
             return array.astype(np.bool_)
         problem += f", among it {other.flat[0]}"
-    raise InputError(
-        place,
-        f"expected decisions, true or false, but it {problem}",
-        "compare scores with a threshold, such as 'scores > 0.5', which gives bool",
-    )
+    cure = "compare scores with a threshold, such as 'scores > 0.5', which gives bool"
+    raise InputError(place, f"expected decisions, true or false, but it {problem}", cure)
 
 
 def check_arrays(arrays: Arrays, meta: TraceMeta, place: str) -> None:

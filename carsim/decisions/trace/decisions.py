@@ -22,15 +22,8 @@ from carsim.decisions.trace.file import Trace, as_own
 from carsim.decisions.trace.meta import STATED, Origin
 from carsim.decisions.trace.npz import MAX_BYTES
 
-Source = Literal[
-    Origin,
-    "re-thresholded (open loop)",
-    "re-scoped (open loop)",
-    "resampled",
-    "mapped by depth",
-    "independent",
-    "dense",
-]
+OpenLoop = Literal["re-thresholded (open loop)", "re-scoped (open loop)"]
+Source = Literal[Origin, OpenLoop, "resampled", "mapped by depth", "independent", "dense"]
 
 MOST_BYTES = MAX_BYTES
 """Memory that anything may take, by estimate: as much as a file of decisions may unpack to."""
@@ -127,11 +120,8 @@ class Decisions:
             InputError: What attention reads was recorded.
         """
         if self.reads is not None:
-            raise InputError(
-                place,
-                "what attention reads was recorded, and cannot be drawn for other contexts",
-                "capture a trace of the video that you want",
-            )
+            problem = "what attention reads was recorded, and cannot be drawn for other contexts"
+            raise InputError(place, problem, "capture a trace of the video that you want")
 
 
 def check_memory(place: str, what: str, nbytes: int, cure: str) -> None:
@@ -229,20 +219,14 @@ def rethreshold(trace: Trace, tau: float | Sequence[float]) -> Decisions:
         keep = not np.isnan(tau) and not all(exempt)
         taus = tuple(np.inf if keep and never else float(tau) for never in exempt)
     if len(taus) != trace.n_layers or any(np.isnan(np.array(taus, float))):
-        raise InputError(
-            "tau",
-            f"expected one number, or {trace.n_layers} (one per layer), got {tau!r}",
-            "pass as many as the trace has layers",
-        )
+        problem = f"expected one number, or {trace.n_layers} (one per layer), got {tau!r}"
+        raise InputError("tau", problem, "pass as many as the trace has layers")
     made = captured(trace)
     if taus == own:
         return made
     if None in own:
-        raise InputError(
-            trace.name,
-            "some of its layers hold no scores: they were decoded without tau",
-            "capture a trace with a tau in every layer",
-        )
+        problem = "some of its layers hold no scores: they were decoded without tau"
+        raise InputError(trace.name, problem, "capture a trace with a tau in every layer")
     changed = replace(trace.meta.replay, tau=taus)
     return replace(
         made,
@@ -254,10 +238,7 @@ def rethreshold(trace: Trace, tau: float | Sequence[float]) -> Decisions:
 
 
 def rescope(
-    decisions: Decisions,
-    pairs: Sequence[tuple[int, int]],
-    scope: Scope,
-    batch: int | None = None,
+    decisions: Decisions, pairs: Sequence[tuple[int, int]], scope: Scope, batch: int | None = None
 ) -> Decisions:
     """Let rows decide together: a unit replays only if all its rows would.
 
@@ -280,14 +261,10 @@ def rescope(
         )
     if scope == decisions.scope:
         return decisions
-    return replace(
-        decisions,
-        replay=unanimous(decisions.replay, decision_units(scope, pairs, decisions.n_rows, batch)),
-        source="re-scoped (open loop)",
-        label=f"{decisions.label}, re-scoped to {scope} (open loop)",
-        pairs=tuple(pairs),
-        scope=scope,
-    )
+    units = decision_units(scope, pairs, decisions.n_rows, batch)
+    replay, label = unanimous(decisions.replay, units), f"{decisions.label}, re-scoped to {scope}"
+    made = replace(decisions, replay=replay, label=f"{label} (open loop)", scope=scope)
+    return replace(made, source="re-scoped (open loop)", pairs=tuple(pairs))
 
 
 def dense(n_steps: int, n_layers: int, n_rows: int, pairs: Pairs = ()) -> Decisions:

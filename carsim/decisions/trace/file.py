@@ -81,13 +81,8 @@ class Trace:
         if not isinstance(label, str) or not label.strip():
             problem = f"own decisions need a label, got {label!r}"
             raise InputError("Trace.from_decisions", problem, "name the idea, which outputs show")
-        changes = {
-            "producer": OWN_DECISIONS,
-            "decision_scope": "row",
-            "content": {"own_decisions": label},
-            "quality": None,
-            "command": label,
-        }
+        changes: dict[str, Any] = {"producer": OWN_DECISIONS, "command": label}
+        changes |= {"decision_scope": "row", "quality": None, "content": {"own_decisions": label}}
         recorded = {name: kept for name, kept in like.arrays().items() if name in READS}
         return unscored(replay, like.meta.model_copy(update=changes), label, **recorded)
 
@@ -256,18 +251,12 @@ def load_trace(path: str | Path) -> Trace:
     archive = NpzArchive(path)
     names, needed = set(archive.headers), {"replay", "tas", "meta"}
     if not needed <= names <= needed | set(READS):
-        raise NoTraceError(
-            str(path),
-            f"not a trace: holds arrays {sorted(names)}, a trace holds {sorted(needed)}",
-            "make a trace with 'carsim capture'",
-        )
+        problem = f"not a trace: holds arrays {sorted(names)}, a trace holds {sorted(needed)}"
+        raise NoTraceError(str(path), problem, "make a trace with 'carsim capture'")
     header = archive.headers["meta"]
     if header.dtype.kind != "U" or header.shape != () or header.dtype.itemsize > _MAX_META_BYTES:
-        raise InputError(
-            f"{path}: array 'meta'",
-            f"expected one string, got {header.dtype} of shape {header.shape}",
-            CURE,
-        )
+        problem = f"expected one string, got {header.dtype} of shape {header.shape}"
+        raise InputError(f"{path}: array 'meta'", problem, CURE)
     try:
         text = str(archive.read("meta"))
     except (ValueError, SystemError) as error:  # code points beyond Unicode

@@ -75,9 +75,8 @@ class NpzArchive:
             infos = self._zip.infolist()
             packed = sum(info.compress_size for info in infos)
             if packed > len(data) or any(info.compress_type not in _METHODS for info in infos):
-                raise ValueError(
-                    "its arrays lie over each other, or are packed as NumPy never does"
-                )
+                problem = "its arrays lie over each other, or are packed as NumPy never does"
+                raise ValueError(problem)
             if any(info.file_size > _INFLATION * info.compress_size for info in infos):
                 raise ValueError("its arrays claim to be larger than what is packed can be")
             if len(infos) > _MAX_ARRAYS or len({info.filename for info in infos}) < len(infos):
@@ -117,11 +116,8 @@ class NpzArchive:
             if any(length < 0 for length in shape):
                 raise ValueError(f"shape {shape}")
         if dtype.hasobject or dtype.names:
-            raise InputError(
-                f"{self.path}: array {name!r}",
-                f"holds Python objects or records (dtype {dtype}), which are refused",
-                "store plain numbers only",
-            )
+            problem = f"holds Python objects or records (dtype {dtype}), which are refused"
+            raise InputError(f"{self.path}: array {name!r}", problem, "store plain numbers only")
         return Header(shape, dtype)
 
     @contextmanager
@@ -173,8 +169,5 @@ def refuse_existing(path: Path, *, overwrite: bool) -> None:
     if path.exists() and not overwrite:
         raise InputError(str(path), "exists already", "name another file, or set `overwrite`")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise InputError(
-            str(path),
-            f"folder {str(path.parent)!r} is missing or cannot be written",
-            "name a folder that exists and can be written",
-        )
+        problem = f"folder {str(path.parent)!r} is missing or cannot be written"
+        raise InputError(str(path), problem, "name a folder that exists and can be written")

@@ -80,11 +80,8 @@ def _drawn_rows(
     if not pairs:
         return rows + rng.integers(0, decisions.n_rows, extra).tolist(), ()
     if extra % 2:
-        raise InputError(
-            "resampling",
-            f"{extra} extra rows are no whole number of guidance pairs",
-            "ask for an even number of rows",
-        )
+        problem = f"{extra} extra rows are no whole number of guidance pairs"
+        raise InputError("resampling", problem, "ask for an even number of rows")
     for drawn in rng.integers(0, len(pairs), extra // 2):
         pairs.append((len(rows), len(rows) + 1))
         rows.extend(decisions.pairs[drawn])
@@ -104,11 +101,8 @@ def crop(decisions: Decisions, n_frames: int, tokens_per_frame: int) -> Decision
     """
     have_frames = decisions.n_steps // tokens_per_frame
     if not 1 <= n_frames <= have_frames:
-        raise InputError(
-            "frames",
-            f"expected 1 to the {have_frames} that there are, got {n_frames}",
-            "resample decisions for a longer video",
-        )
+        problem = f"expected 1 to the {have_frames} that there are, got {n_frames}"
+        raise InputError("frames", problem, "resample decisions for a longer video")
     if n_frames == have_frames:
         return decisions
     label = f"the first {n_frames} of {count(have_frames, 'frame')}"
@@ -135,11 +129,9 @@ def enlarge(decisions: Decisions, tokens_per_frame: int, wanted_per_frame: int) 
     side, wanted_side = isqrt(tokens_per_frame), isqrt(max(0, wanted_per_frame))
     are_squares = side**2 == tokens_per_frame and wanted_side**2 == wanted_per_frame
     if not are_squares or wanted_side < side:
-        raise InputError(
-            "tokens per frame",
-            f"frames of {tokens_per_frame} tokens cannot be enlarged to {wanted_per_frame}",
-            "take the square of a larger number, of square frames",
-        )
+        problem = f"frames of {tokens_per_frame} tokens cannot be enlarged to {wanted_per_frame}"
+        cure = "take the square of a larger number, of square frames"
+        raise InputError("tokens per frame", problem, cure)
     decisions.refuse_recorded("tokens per frame")
     nearest = np.arange(wanted_side) * side // wanted_side
     within = (nearest[:, None] * side + nearest).ravel()

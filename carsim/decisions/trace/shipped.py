@@ -71,8 +71,6 @@ def trace_path(name_or_path: str | Path, beside: Path = Path()) -> Path:
         return path  # opening it says what it is
     shipped = shipped_traces()
     guess = closest(name, [*shipped, *(local.stem for local in traces_in(LOCAL))])
-    raise InputError(
-        name if name.isprintable() and name else repr(name),
-        "is neither a trace file nor the name of a trace",
-        f"{guess}shipped are {', '.join(shipped) or 'none'}",
-    )
+    problem = "is neither a trace file nor the name of a trace"
+    cure = f"{guess}shipped are {', '.join(shipped) or 'none'}"
+    raise InputError(name if name.isprintable() and name else repr(name), problem, cure)

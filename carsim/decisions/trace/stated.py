@@ -100,11 +100,8 @@ def _replays(
     ratio, seed = workload.replay, workload.seed or 0
     assert ratio is not None
     if batch % 2:
-        raise InputError(
-            "policy.batch",
-            f"a batch of {batch} is no whole number of guidance pairs",
-            "take an even batch, or leave out replay",
-        )
+        problem = f"a batch of {batch} is no whole number of guidance pairs"
+        raise InputError("policy.batch", problem, "take an even batch, or leave out replay")
     if video.n_frames < 2:
         raise InputError("`workload`", "the first frame never replays", "take 2 or more frames")
     correlation = MEASURED.within_pair
@@ -137,15 +134,14 @@ def _meta(workload: Workload, model: "Model", batch: int, video: Video, label: s
     body, of = model.body, video.kind
     sizes = {name: getattr(body, name) for name in Geometry.model_fields if name != "name"}
     geometry = Geometry(name=model.name, **sizes)
-    is_paired = of == "video" and batch % 2 == 0
+    shape = asdict(video)
+    is_paired = shape.pop("kind") == "video" and batch % 2 == 0
     return TraceMeta(
         producer="carsim",
         producer_version=version("carsim"),
         decoded=geometry,
         simulated=geometry,
-        n_frames=video.n_frames,
-        tokens_per_frame=video.tokens_per_frame,
-        prompt_tokens=video.prompt_tokens,
+        **shape,
         prompt_lengths=(video.prompt_tokens,) * batch,
         tau=None,
         attention=Dense(),

@@ -6,6 +6,7 @@ eligible steps and the layers that can replay: rows agree for nothing where neit
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -134,16 +135,9 @@ def _reads(trace: Trace) -> ReadStats | None:
     return ReadStats(float(density), float(reads.runs.mean()), int(held.max()))
 
 
-def _within_layers(
-    deciding: NDArray[np.bool_], pairs: tuple[tuple[int, int], ...] | list[tuple[int, int]]
-) -> float:
-    return _mean(
-        [
-            phi(deciding[:, layer, a], deciding[:, layer, b])
-            for layer in range(deciding.shape[1])
-            for a, b in pairs
-        ]
-    )
+def _within_layers(deciding: NDArray[np.bool_], pairs: Sequence[tuple[int, int]]) -> float:
+    of_layers = deciding.swapaxes(0, 1)  # [L, S, B]
+    return _mean([phi(each[:, a], each[:, b]) for each in of_layers for a, b in pairs])
 
 
 def _mean(values: list[float]) -> float:

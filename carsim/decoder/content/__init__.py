@@ -1,19 +1,8 @@
 """Content to decode: scenes and videos as visual tokens of a codebook."""
 
-from carsim.decoder.content.scenes import kept_share, load_scene, scene_caption
-from carsim.decoder.content.tokens import (
-    FRAME_PIXELS,
-    TOKENS_PER_FRAME,
-    Codebook,
-    load_codebook,
-)
-
-__all__ = [
-    "FRAME_PIXELS",
-    "TOKENS_PER_FRAME",
-    "Codebook",
-    "kept_share",
-    "load_codebook",
-    "load_scene",
-    "scene_caption",
-]
+from carsim.decoder.content.scenes import load_scene as load_scene
+from carsim.decoder.content.scenes import scene_caption as scene_caption
+from carsim.decoder.content.tokens import FRAME_PIXELS as FRAME_PIXELS
+from carsim.decoder.content.tokens import TOKENS_PER_FRAME as TOKENS_PER_FRAME
+from carsim.decoder.content.tokens import Codebook as Codebook
+from carsim.decoder.content.tokens import load_codebook as load_codebook

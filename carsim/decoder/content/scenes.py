@@ -34,11 +34,8 @@ def load_scene(path: Path, name: str, n_frames: int, n_codes: int) -> Tokens:
     """
     archive = NpzArchive(path)
     if name not in archive.headers:
-        raise InputError(
-            f"scene {name!r}",
-            f"is not in {path}",
-            choose(name, sorted(archive.headers), "one of"),
-        )
+        cure = choose(name, sorted(archive.headers), "one of")
+        raise InputError(f"scene {name!r}", f"is not in {path}", cure)
     header = archive.headers[name]
     if header.dtype.kind not in "iu" or header.shape[1:] != (TOKENS_PER_FRAME,):
         raise InputError(
@@ -48,18 +45,14 @@ def load_scene(path: Path, name: str, n_frames: int, n_codes: int) -> Tokens:
             "make the file again with studies.proxy.archive",
         )
     if header.shape[0] < n_frames:
-        raise InputError(
-            f"{path}: scene {name!r}",
-            f"has {header.shape[0]} frames, {n_frames} are asked for",
-            "ask for fewer frames, or name a longer scene",
-        )
+        problem = f"has {header.shape[0]} frames, {n_frames} are asked for"
+        cure = "ask for fewer frames, or name a longer scene"
+        raise InputError(f"{path}: scene {name!r}", problem, cure)
     codes = archive.read(name)[:n_frames].astype(np.int64)
     if codes.min() < 0 or codes.max() >= n_codes:
-        raise InputError(
-            f"{path}: scene {name!r}",
-            f"holds code {codes.max()}, the codebook has {n_codes}",
-            "name the scenes and the codebook that belong together",
-        )
+        problem = f"holds code {codes.max()}, the codebook has {n_codes}"
+        cure = "name the scenes and the codebook that belong together"
+        raise InputError(f"{path}: scene {name!r}", problem, cure)
     return codes
 
 

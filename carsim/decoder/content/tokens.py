@@ -77,11 +77,8 @@ def load_codebook(path: str | Path) -> Codebook:
         or header.shape[1:] != (_VALUES,)
         or not header.shape[0]
     ):
-        raise InputError(
-            str(path),
-            f"not a codebook: expected array 'codes', uint8 of shape (K, {_VALUES})",
-            "name the codebook that the recipe's tokens are of",
-        )
+        problem = f"not a codebook: expected array 'codes', uint8 of shape (K, {_VALUES})"
+        raise InputError(str(path), problem, "name the codebook that the recipe's tokens are of")
     return Codebook(archive.read("codes"))
 
 

@@ -6,14 +6,8 @@ VILA-U plugs in its depth transformer is told at
 :class:`~carsim.decoder.hf.sampling.StepModel`.
 """
 
-from carsim.decoder.hf.capture import capture_hf
-from carsim.decoder.hf.checkpoint import HfModel, load_checkpoint, read_geometry
-from carsim.decoder.hf.sampling import StepModel
-
-__all__ = [
-    "HfModel",
-    "StepModel",
-    "capture_hf",
-    "load_checkpoint",
-    "read_geometry",
-]
+from carsim.decoder.hf.capture import capture_hf as capture_hf
+from carsim.decoder.hf.checkpoint import HfModel as HfModel
+from carsim.decoder.hf.checkpoint import load_checkpoint as load_checkpoint
+from carsim.decoder.hf.checkpoint import read_geometry as read_geometry
+from carsim.decoder.hf.sampling import StepModel as StepModel

@@ -75,10 +75,10 @@ def _metadata(
     step_model: StepModel | None,
 ) -> TraceMeta:
     written = recipe.model_dump(mode="json")
+    clips = [{"prompt": prompt} for prompt in written["prompts"]]
     return recipe.metadata(
         decoded=model.geometry,
         simulated=model.geometry,
-        tokens_per_frame=recipe.tokens_per_frame,
         prompt_tokens=max(map(len, prompts)),
         prompt_lengths=tuple(map(len, prompts)),
         guidance_pairs=recipe.pairs,
@@ -86,10 +86,7 @@ def _metadata(
         mode="sampled",
         weights=model.source,
         sampling={"by": type(step_model).__name__} if step_model else written["sampling"],
-        content={
-            "software": model.software,
-            "clips": [{"prompt": prompt} for prompt in written["prompts"]],
-        },
+        content={"software": model.software, "clips": clips},
     )
 
 
@@ -127,11 +124,8 @@ def _decode(
     for step in range(hooks.recipe.n_steps):
         fed = next_inputs(_finite(hidden, step))
         if fed.shape != hidden.shape:
-            raise InputError(
-                f"step_model: step {step}",
-                f"returned shape {tuple(fed.shape)}, expected {tuple(hidden.shape)}",
-                "return one embedding per row",
-            )
+            problem = f"returned shape {tuple(fed.shape)}, expected {tuple(hidden.shape)}"
+            raise InputError(f"step_model: step {step}", problem, "return one embedding per row")
         slots = valid.shape[1] + step + 1
         hooks.begin_step(step, cache)
         seen = visible_in_step(padding, slots, policy.attention)[:, None]
@@ -186,9 +180,8 @@ def _additive(seen: NDArray[np.bool_], like: "Tensor") -> "Tensor":
 def _finite(hidden: "Tensor", step: int) -> "Tensor":
     """The hidden states before a step, unless they are not numbers."""
     if not hidden.isfinite().all():
-        raise InputError(
-            f"decoding: step {step}", "NaN or infinite numbers", "check the weights, or use float32"
-        )
+        problem = "NaN or infinite numbers"
+        raise InputError(f"decoding: step {step}", problem, "check the weights, or use float32")
     return hidden
 
 

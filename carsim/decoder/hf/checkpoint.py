@@ -12,18 +12,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
-
-from pydantic import BaseModel, ConfigDict, JsonValue, PositiveInt, ValidationError
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from carsim.base.environment import library
 from carsim.base.errors import InputError
 from carsim.base.files import read_text
-from carsim.base.section import explained
 from carsim.base.yaml_file import MAX_BYTES
 from carsim.decisions.trace import Geometry
-from carsim.decisions.trace.meta import json_contents
 from carsim.decoder.hf_recipe import Dtype
+from carsim.workload.hf_config import load_hf_config, windows_of
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -39,19 +36,17 @@ class Kind(NamedTuple):
     Attributes:
         model: Its class in transformers, with an output head.
         query: Module of attention that puts out the query as it is rotated.
-        head_dim: Default of ``head_dim``; None: the hidden size over the heads.
     """
 
     model: str
     query: str = "q_proj"
-    head_dim: int | None = None
 
 
 KINDS = {
     "llama": Kind("LlamaForCausalLM"),
     "mistral": Kind("MistralForCausalLM"),
     "qwen2": Kind("Qwen2ForCausalLM"),
-    "qwen3": Kind("Qwen3ForCausalLM", query="q_norm", head_dim=128),
+    "qwen3": Kind("Qwen3ForCausalLM", query="q_norm"),
 }
 """Supported types by ``model_type``."""
 
@@ -81,69 +76,33 @@ class HfModel:
     software: str
 
 
-class _ConfigFile(BaseModel):
-    """What is read of ``config.json``; null means the default."""
-
-    model_config = ConfigDict(strict=True)
-
-    model_type: Literal["llama", "mistral", "qwen2", "qwen3"]
-    num_hidden_layers: PositiveInt
-    hidden_size: PositiveInt
-    num_attention_heads: PositiveInt
-    intermediate_size: PositiveInt
-    num_key_value_heads: PositiveInt | None = None
-    head_dim: PositiveInt | None = None
-    sliding_window: JsonValue = None
-    use_sliding_window: bool | None = None
-
-
-def read_geometry(folder: Path) -> Geometry:
-    """Shape of a checkpoint, from its ``config.json`` alone.
+def read_geometry(folder: Path) -> tuple[Geometry, Kind]:
+    """Shape and type of a checkpoint, from its ``config.json`` alone.
 
     Raises:
-        InputError: The folder or its ``config.json`` is missing or unreadable, the architecture is
-            not supported, a number is missing, or heads do not divide what they share.
+        InputError: It cannot be read (:func:`~carsim.workload.hf_config.load_hf_config`), or the
+            decoder cannot replay such a model.
     """
-    return _read(folder)[0]
-
-
-def _read(folder: Path) -> tuple[Geometry, Kind]:
-    place, text = folder / "config.json", ""
-    if not folder.is_dir():
-        raise InputError(str(folder), "no such folder", _CURE)
-    try:
-        text = read_text(place, MAX_BYTES, _CURE)
-        config = _ConfigFile.model_validate_json(text)
-    except ValidationError as error:
-        raise explained(error, str(place), json_contents(text), _ConfigFile, _CURE) from error
-    kind = KINDS[config.model_type]
-    uses = config.use_sliding_window
-    if config.sliding_window and (config.model_type == "mistral" if uses is None else uses):
+    _, place, config = load_hf_config(folder, KINDS)
+    if windows := windows_of(config):
         # The cache that hooks read would lose what lies outside of the window.
-        problem = f"{config.sliding_window!r}: layers with a window are not captured"
-        cure = "set it to null, if no video is longer"
-        raise InputError(f"{place}: sliding_window", problem, cure)
-    hidden, heads = config.hidden_size, config.num_attention_heads
-    sized = config.head_dim or kind.head_dim
-    head_dim = sized or hidden // heads
-    kv_heads = config.num_key_value_heads or heads
-    for problem, is_bad in (
-        (f"hidden_size {hidden} does not divide by {heads} heads", not sized and hidden % heads),
-        (f"num_attention_heads {heads} does not divide by {kv_heads}", heads % kv_heads),
-        (f"head_dim {head_dim} is odd, rotary needs pairs", head_dim % 2),
-    ):
-        if is_bad:
-            raise InputError(str(place), problem, _CURE)
+        problem = f"{windows['window']}: layers with a window are not captured"
+        raise InputError(
+            f"{place}.sliding_window", problem, "set it to null, if no video is longer"
+        )
+    if config.head_size % 2:
+        problem = f"{config.head_size} is odd, rotary needs pairs"
+        raise InputError(f"{place}.head_dim", problem, _CURE)
     geometry = Geometry(
         name=folder.resolve().name or "checkpoint",
         n_layers=config.num_hidden_layers,
-        hidden_size=hidden,
-        n_heads=heads,
-        n_kv_heads=kv_heads,
-        head_dim=head_dim,
+        hidden_size=config.hidden_size,
+        n_heads=config.num_attention_heads,
+        n_kv_heads=config.kv_heads,
+        head_dim=config.head_size,
         ffn_size=config.intermediate_size,
     )
-    return geometry, kind
+    return geometry, KINDS[config.model_type]
 
 
 def check_checkpoint(folder: Path) -> None:
@@ -152,7 +111,7 @@ def check_checkpoint(folder: Path) -> None:
     Raises:
         InputError: As :func:`load_checkpoint`, but for the tensors and the device.
     """
-    _read(folder), weight_files(folder)
+    read_geometry(folder), weight_files(folder)
     library("torch", str(folder)), library("transformers", str(folder))
 
 
@@ -168,7 +127,7 @@ def load_checkpoint(folder: Path, *, dtype: Dtype = "float32", device: str = "cp
         InputError: As :func:`read_geometry`; or the extra ``hf`` is missing, weights cannot
             be read, are missing, left over or of another shape, or the device cannot be used.
     """
-    (geometry, kind), files = _read(folder), weight_files(folder)
+    (geometry, kind), files = read_geometry(folder), weight_files(folder)
     torch, transformers = library("torch", str(folder)), library("transformers", str(folder))
     try:
         with _quiet(transformers):
@@ -219,11 +178,9 @@ def encode_prompts(folder: Path, texts: tuple[str, ...]) -> tuple[tuple[int, ...
             )
             return tuple(tuple(tokenizer(text)["input_ids"]) for text in texts)
     except Exception as error:  # as in load_checkpoint
-        raise InputError(
-            str(folder),
-            f"its tokenizer cannot be used ({_first_line(error)})",
-            "give token numbers instead of text, for all prompts and the blank one",
-        ) from error
+        problem = f"its tokenizer cannot be used ({_first_line(error)})"
+        cure = "give token numbers instead of text, for all prompts and the blank one"
+        raise InputError(str(folder), problem, cure) from error
 
 
 def weight_files(folder: Path) -> list[Path]:

@@ -10,7 +10,6 @@ Simplification: scores of half-precision models are taken in single precision at
 
 from contextlib import ExitStack
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -74,12 +73,7 @@ class ReplayHooks:
             self._hooks.callback(handle.remove)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Take the hooks off: the model is as it was."""
         self._hooks.close()
 

@@ -54,11 +54,9 @@ class TokenSampler:
 
     def __init__(self, model: HfModel, recipe: CheckpointRecipe) -> None:
         if model.head is None:
-            raise InputError(
-                model.geometry.name,
-                "has no lm_head.weight, so that no token can be sampled from its logits",
-                "pass a step_model to carsim.decoder.hf.capture_hf",
-            )
+            problem = "has no lm_head.weight, so that no token can be sampled from its logits"
+            cure = "pass a step_model to carsim.decoder.hf.capture_hf"
+            raise InputError(model.geometry.name, problem, cure)
         self._head, self._embed = model.head, model.body.embed_tokens
         self._scale = recipe.sampling.guidance_scale if recipe.guidance else None
         seeds = tuple((recipe.seed, 1 + video) for video in range(len(recipe.prompts)))
@@ -66,11 +64,9 @@ class TokenSampler:
         end = model.head.weight.shape[0] - 1
         first, last = recipe.sampling.visual_tokens or (0, end)
         if not first <= last <= end:
-            raise InputError(
-                f"recipe {recipe.name}: $.sampling.visual_tokens",
-                f"{first} to {last} is not within the vocabulary",
-                f"give the first and the last token, within 0 to {end}",
-            )
+            problem = f"{first} to {last} is not within the vocabulary"
+            cure = f"give the first and the last token, within 0 to {end}"
+            raise InputError(f"recipe {recipe.name}: $.sampling.visual_tokens", problem, cure)
         self._range = slice(first, last + 1)
 
     def __call__(self, hidden: "Tensor") -> "Tensor":
@@ -80,11 +76,9 @@ class TokenSampler:
             with np.errstate(all="ignore"):  # refused below, in one line
                 logits = mix_guidance(logits, self._scale)
         if not np.isfinite(logits).all():
-            raise InputError(
-                "sampling",
-                f"NaN or infinite logits under guidance scale {self._scale}",
-                "lower it, check the weights, or give dtype: float32",
-            )
+            problem = f"NaN or infinite logits under guidance scale {self._scale}"
+            cure = "lower it, check the weights, or give dtype: float32"
+            raise InputError("sampling", problem, cure)
         tokens = self._range.start + self._choose(logits)  # [videos]
         rows = np.repeat(tokens, 1 if self._scale is None else 2)
         embedded: Tensor = self._embed.weight[rows]

@@ -161,11 +161,8 @@ class MemoryStandard:
         """
         bits = self.channel_bits if channel_bits is None else channel_bits
         if bits < 1 or bits % self.device_bits:
-            raise InputError(
-                f"width of a {self.name} channel",
-                f"got {bits} bits",
-                f"give a multiple of {self.device_bits}",
-            )
+            cure = f"give a multiple of {self.device_bits}"
+            raise InputError(f"width of a {self.name} channel", f"got {bits} bits", cure)
         return bits
 
     def with_density(self, density_gbit: int) -> Self:
@@ -176,11 +173,8 @@ class MemoryStandard:
         """
         known = [gbit for gbit, _ in self.trfc_ns_by_gbit]
         if density_gbit not in known:
-            raise InputError(
-                f"density of {self.name}",
-                f"got {density_gbit} Gbit",
-                f"choose one of {', '.join(map(str, known))}",
-            )
+            cure = f"choose one of {', '.join(map(str, known))}"
+            raise InputError(f"density of {self.name}", f"got {density_gbit} Gbit", cure)
         return replace(self, density_gbit=density_gbit)
 
     def with_timings(self, timings: Mapping[str, int]) -> Self:

@@ -149,19 +149,12 @@ class MemoryPath:
         rate = self._rate(min(found.sustained_gbps, ports))
         if not rate:
             least, limit = min((ports, "ports"), (found.sustained_gbps, found.limit))
-            problem = (
-                f"sustains {least:.3g} GB/s (limit: {limit}), less than a byte in 8,192 cycles"
-            )
+            rate_text = f"sustains {least:.3g} GB/s (limit: {limit})"
+            problem = f"{rate_text}, less than a byte in 8,192 cycles"
             cure = "raise its data rate or ports, or lower its timings or interconnect_ns"
             raise InputError(f"$.board.memories.{self.name}", problem, cure)
-        return Path(
-            name=self.name,
-            rate=rate,
-            latency_cycles=self.latency_cycles,
-            peak_gbps=found.peak_gbps,
-            dram_gbps=found.sustained_gbps,
-            port_gbps=ports,
-        )
+        gbps = found.peak_gbps, found.sustained_gbps, ports
+        return Path(self.name, rate, self.latency_cycles, *gbps)
 
     def _sustained(self, pattern: AccessPattern) -> Sustained:
         """Bandwidth that the memory sustains for a pattern of the fabric."""

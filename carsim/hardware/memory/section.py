@@ -94,11 +94,8 @@ class Ports(Section):
             choice = ", ".join(map(str, AXI_BITS))
             raise FieldError("bits", f"{self.bits} is no width of AXI", f"choose one of {choice}")
         if 8 * self.burst_bytes < self.bits:
-            raise FieldError(
-                "max_burst_bytes",
-                f"{self.burst_bytes} bytes are less than one beat of {self.bits} bits",
-                "enlarge it",
-            )
+            problem = f"{self.burst_bytes} bytes are less than one beat of {self.bits} bits"
+            raise FieldError("max_burst_bytes", problem, "enlarge it")
         if self.burst_bytes > self.longest_burst_bytes:
             raise FieldError(
                 "max_burst_bytes",
@@ -148,9 +145,7 @@ class Memory(GrownSection):
 
     later: ClassVar[frozenset[str]] = frozenset({"timings", "other_gbps"})
 
-    standard: Annotated[str, OneOf(STANDARDS)] = Field(
-        description="name of the standard, such as DDR4-2133"
-    )
+    standard: Annotated[str, OneOf(STANDARDS)] = Field(description="name, such as DDR4-2133")
     timings: Timings | None = Field(None, description="of this part, instead of the standard's")
     channels: Annotated[int, Field(gt=0, le=4096)] = Field(1, description="independent channels")
     channel_bits: PositiveInt = Field(64, description="data bits of one channel, without ECC")
@@ -205,13 +200,9 @@ class Memory(GrownSection):
     def striping(self) -> Striping:
         """The channels as its ports use them: what a port has in flight is all that holds it up."""
         ports = self.ports
-        return Striping(
-            self.channels,
-            self.interleave_bytes or ports.piece_bytes,
-            ports.count,
-            ports.outstanding * ports.burst_bytes,
-            UNLIMITED,
-        )
+        stripe = self.interleave_bytes or ports.piece_bytes
+        window = ports.outstanding * ports.burst_bytes
+        return Striping(self.channels, stripe, ports.count, window, UNLIMITED)
 
     @property
     def part(self) -> MemoryStandard:
@@ -240,7 +231,6 @@ class Memory(GrownSection):
             missing = "efficiency_low" if low is None else "efficiency_high"
             raise FieldError(missing, "an interval has two ends", "give both or none")
         if low is not None and high is not None and low > high:
-            raise FieldError(
-                "efficiency_low", f"{low} is above efficiency_high, {high}", "lower it"
-            )
+            problem = f"{low} is above efficiency_high, {high}"
+            raise FieldError("efficiency_low", problem, "lower it")
         return self

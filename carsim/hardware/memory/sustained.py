@@ -104,12 +104,9 @@ def _efficiency(
 ) -> tuple[float, str]:
     """Useful share of the peak, and what takes the largest part of the rest."""
     per_request = access.bursts_per_request(standard, burst_bytes)
-    interval = Channel(
-        standard,
-        bursts(standard, access, burst_bytes),
-        access.requests * per_request,
-        QUEUE_REQUESTS * per_request,
-    ).run()
+    window, queue = access.requests * per_request, QUEUE_REQUESTS * per_request
+    source = bursts(standard, access, burst_bytes)
+    interval = Channel(standard, source, window, queue).run()
     busy_nck = interval.bursts * standard.burst_nck
     efficiency = busy_nck / standard.trefi_nck * access.useful_share(burst_bytes)
     idle_nck = sum(interval.idle_nck.values())
@@ -152,10 +149,7 @@ def idle_latency_ns(
 
 
 def loaded_latency_ns(
-    standard: MemoryStandard,
-    load: float,
-    striping: Striping = ONE_CHANNEL,
-    channel_bits: int | None = None,
+    standard: MemoryStandard, load: float, striping: Striping = ONE_CHANNEL
 ) -> float:
     """Mean latency of sequential reads that arrive at a given rate.
 
@@ -169,12 +163,11 @@ def loaded_latency_ns(
         standard: Row of the table.
         load: Offered over peak bandwidth; less than what is sustained.
         striping: The channels that one requester reads in turn.
-        channel_bits: Width of each; the standard's usual one if left out.
     """
     bound = sustained(standard, AccessPattern()).efficiency
     away_ns = standard.trefi_ns * (1 - bound)
     wait_ns = away_ns**2 / (2 * standard.trefi_ns * (1 - load))
-    burst_bytes = standard.burst_length * standard.width(channel_bits) // 8
+    burst_bytes = standard.burst_length * standard.channel_bits // 8
     bursts_ahead = max(0, striping.interleave_bytes // burst_bytes - 1) / 2
     if load * striping.channels > 1:
         serve_ns = standard.ns(standard.burst_nck)
@@ -183,20 +176,16 @@ def loaded_latency_ns(
 
 
 def saturated_latency_ns(
-    standard: MemoryStandard,
-    access: AccessPattern,
-    striping: Striping = ONE_CHANNEL,
-    channel_bits: int | None = None,
+    standard: MemoryStandard, access: AccessPattern, striping: Striping = ONE_CHANNEL
 ) -> float:
     """Mean latency of reads when the requester always keeps all of its requests in flight.
 
     Little's law: requests in flight on all channels over requests served per time, less the clock
     in which the requester answers. Some requests read.
     """
-    bits = standard.width(channel_bits)
-    burst_bytes = standard.burst_length * bits // 8
+    burst_bytes = standard.burst_length * standard.channel_bits // 8
     in_flight = access.requests * access.bursts_per_request(standard, burst_bytes)
     useful_bytes = in_flight * striping.channels * burst_bytes * access.useful_share(burst_bytes)
-    found = sustained(standard, access, striping, bits)
+    found = sustained(standard, access, striping)
     reads_gbps = found.sustained_gbps * access.read_fraction
     return useful_bytes / reads_gbps - standard.ns(REFILL_NCK)

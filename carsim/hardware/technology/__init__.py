@@ -12,21 +12,15 @@
 * :mod:`carsim.cost.interval` - which of two designs is better, given what is uncertain.
 """
 
-from typing import TYPE_CHECKING, Annotated, Union
+from typing import TYPE_CHECKING
 
-from pydantic import Discriminator, SerializeAsAny
-
-from carsim.base.registry import Registry, by_kind, field_name
+from carsim.base.registry import Registry, any_kind, field_name
 from carsim.hardware.technology.asic import Asic
-from carsim.hardware.technology.base import (
-    Count,
-    FitRow,
-    IdlePower,
-    Resource,
-    Resources,
-    Technology,
-)
-from carsim.hardware.technology.constant import Constant
+from carsim.hardware.technology.base import IdlePower as IdlePower
+from carsim.hardware.technology.base import Resource as Resource
+from carsim.hardware.technology.base import Resources as Resources
+from carsim.hardware.technology.base import Technology as Technology
+from carsim.hardware.technology.constant import Constant as Constant
 from carsim.hardware.technology.fpga import Fpga
 from carsim.hardware.technology.versal import Versal
 
@@ -39,22 +33,4 @@ DefaultTechnology = Fpga
 if TYPE_CHECKING:
     TechnologySection = Technology
 else:
-    TechnologySection = Annotated[
-        Union[tuple(TECHNOLOGIES.values())],  # noqa: UP007
-        Discriminator("kind"),
-        by_kind(Technology, TECHNOLOGIES),
-        SerializeAsAny(),
-    ]
-
-__all__ = [
-    "TECHNOLOGIES",
-    "Constant",
-    "Count",
-    "DefaultTechnology",
-    "FitRow",
-    "IdlePower",
-    "Resource",
-    "Resources",
-    "Technology",
-    "TechnologySection",
-]
+    TechnologySection = any_kind(Technology, TECHNOLOGIES)

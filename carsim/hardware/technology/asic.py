@@ -185,7 +185,7 @@ class Asic(Technology, GrownSection):
     resource_kinds: ClassVar[Mapping[str, Resource]] = {
         "area_mm2": Resource(
             "area", "mm2", "shrink machine.array, machine.vector, the buffers or board.memories"
-        ),
+        )
     }
 
     @property
@@ -218,14 +218,11 @@ class Asic(Technology, GrownSection):
         """Of a die of the area in use, its package and memories."""
         memories = design.board.memories
         die_mm2 = {end: _resources(design, self.node, end).totals["area_mm2"] for end in ENDS}
-        bought = [
-            Price(
-                f"memory {name}",
-                *(each.gib(memory) * getattr(each.usd_per_gib, end) for end in ENDS),
-            )
-            for name, memory in memories.items()
-            for each in (interface_of(memory),)
-        ]
+        bought = []
+        for name, memory in memories.items():
+            each = interface_of(memory)
+            usd = (each.gib(memory) * getattr(each.usd_per_gib, end) for end in ENDS)
+            bought.append(Price(f"memory {name}", *usd))
         return chip_prices(die_mm2, self.node, stack_mm2(memories.values()), bought)
 
     def choices(self, board: AnyBoard) -> Iterable[tuple[str, Mapping[str, object]]]:
@@ -269,14 +266,12 @@ def _resources(design: AnyDesign, node: str, end: str) -> Resources:
     array, arithmetic = machine.array, machine.array.arithmetic
     scalings = array.macs_per_cycle if arithmetic == "fp16" else array.cols
     instructions = machine.drs.index_register_bits * machine.drs.instructions_per_sequence
+    scalings *= design.model.weights.group is not None
+    lane_um2 = VECTOR_LANE.um2 + SPECIAL_FUNCTION_UM2 / FLOOR_COVERED
     logic_um2 = {
         "arrays": cores * array.macs_per_cycle * OPERATORS[arithmetic].um2,
-        "vector units": cores
-        * machine.vector.lanes
-        * (VECTOR_LANE.um2 + SPECIAL_FUNCTION_UM2 / FLOOR_COVERED),
-        "dequantisers": cores * scalings * DEQUANTISER.um2
-        if design.model.weights.group is not None
-        else 0.0,
+        "vector units": cores * machine.vector.lanes * lane_um2,
+        "dequantisers": cores * scalings * DEQUANTISER.um2,
         "dispatch": dispatcher_of(design).gate_equivalents * GATE_UM2 / FLOOR_COVERED,
     }
     sram_bytes = {

@@ -19,11 +19,8 @@ class Constant(Section):
     @model_validator(mode="after")
     def _ordered(self) -> "Constant":
         if not self.low <= self.value <= self.high:
-            raise FieldError(
-                "value",
-                f"{self.value:g} lies outside of its interval, {self.low:g} to {self.high:g}",
-                "change it, or low and high with it",
-            )
+            problem = f"{self.value:g} lies outside of its interval, {self.low:g} to {self.high:g}"
+            raise FieldError("value", problem, "change it, or low and high with it")
         return self
 
 
@@ -47,9 +44,6 @@ CONSTANTS: Mapping[str, Constant] = {
 
 def by_kind(field: str) -> dict[str, Constant]:
     """The constants of a field, by kind."""
-    return {
-        kind: constant
-        for name, constant in CONSTANTS.items()
-        for of, _, kind in (name.partition("."),)
-        if of == field and kind
-    }
+    start = f"{field}."
+    found = CONSTANTS.items()
+    return {name.removeprefix(start): each for name, each in found if name.startswith(start)}

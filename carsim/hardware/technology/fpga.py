@@ -319,10 +319,7 @@ def logic_by_component(logic: Logic) -> dict[str, dict[str, float]]:
     if array.arithmetic == "fp16":
         scaling = (0, macs * DEQUANTISER_FP16_LUT)
     parts = {
-        "arrays": (
-            cores * array_dsp(array, logic.operand_bits),
-            macs * MAC_LUT[array.arithmetic],
-        ),
+        "arrays": (cores * array_dsp(array, logic.operand_bits), macs * MAC_LUT[array.arithmetic]),
         "vector units": (lanes * VECTOR_LANE_DSP, lanes * VECTOR_LANE_LUT),
         "dequantisers": scaling if logic.dequantised else (0, 0.0),
         "buffer addressing": (0, logic.ram_blocks * RAM_BLOCK_LUT),
@@ -349,17 +346,15 @@ def _buffers(design: AnyDesign) -> list[Buffer]:
 
     instructions = drs.index_register_bits * drs.instructions_per_sequence * INSTRUCTION_BYTES
     ports = {name: memories[name].ports for name in design.machine.memories_in_use}
-    unit = design.policy.attention.unit()
-    return [
+    unit, held_bytes = design.policy.attention.unit(), machine.activation_buffer_bytes
+    buffers = [
         of_core("weight buffers", machine.weight_buffer_bytes, fed(array), model.weights),
         of_core("KV buffers", machine.kv_buffer_bytes, fed(machine.attention_array), model.kv),
-        of_core(
-            "activation buffers", machine.activation_buffer_bytes, array.rows, model.activations
-        ),
+        of_core("activation buffers", held_bytes, array.rows, model.activations),
         Buffer("dispatch", instructions, 8 * INSTRUCTION_BYTES, 1),
-        *([Buffer(CHOICE, unit.buffer_bytes, unit.word_bits, cores)] if unit.buffer_bytes else []),
-        *(
-            Buffer(f"bursts of {name}", 2 * each.burst_bytes, each.bits, each.count)
-            for name, each in ports.items()
-        ),
     ]
+    if unit.buffer_bytes:
+        buffers.append(Buffer(CHOICE, unit.buffer_bytes, unit.word_bits, cores))
+    for name, each in ports.items():
+        buffers.append(Buffer(f"bursts of {name}", 2 * each.burst_bytes, each.bits, each.count))
+    return buffers

@@ -56,15 +56,10 @@ class Interface(NamedTuple):
 
 def _interface(row: dict[str, str]) -> Interface:
     """A row of the table, whose constants are named by their kinds."""
-    return Interface(
-        bits=int(row["bits"]),
-        phy_mm2=CONSTANTS[f"phy_mm2.{row['phy_mm2']}"],
-        controller_mm2=CONSTANTS[f"controller_mm2.{row['controller_mm2']}"],
-        pj_per_bit=CONSTANTS[f"interface_pj_per_bit.{row['interface_pj_per_bit']}"],
-        usd_per_gib=CONSTANTS[f"usd_per_gib.{row['usd_per_gib']}"],
-        least_gib=float(row["least_gib"]),
-        stack_mm2=float(row["stack_mm2"]),
-    )
+    names = ("phy_mm2", "controller_mm2", "interface_pj_per_bit", "usd_per_gib")
+    phy, controller, joules, usd = (CONSTANTS[f"{name}.{row[name]}"] for name in names)
+    least_gib, stack_mm2 = float(row["least_gib"]), float(row["stack_mm2"])
+    return Interface(int(row["bits"]), phy, controller, joules, usd, least_gib, stack_mm2)
 
 
 INTERFACES = {row["family"]: _interface(row) for row in rows_of("interfaces")}

@@ -98,14 +98,10 @@ def chip_prices(
 
     carrier = "interposer" if stack_mm2 else "substrate"
     per_mm2 = CONSTANTS[f"{carrier}_usd_per_mm2"]
-    parts = [
-        price("die", {end: die_usd(die_mm2[end], node, end) for end in ENDS}),
-        price(
-            "interposer and package" if stack_mm2 else "package",
-            {end: getattr(per_mm2, end) * (die_mm2[end] + stack_mm2) for end in ENDS},
-        ),
-        *memories,
-    ]
+    die = {end: die_usd(die_mm2[end], node, end) for end in ENDS}
+    package = {end: getattr(per_mm2, end) * (die_mm2[end] + stack_mm2) for end in ENDS}
+    name = "interposer and package" if stack_mm2 else "package"
+    parts = [price("die", die), price(name, package), *memories]
     tests = {
         end: getattr(CONSTANTS["test_share"], end) * fsum(getattr(part, end) for part in parts)
         for end in ENDS

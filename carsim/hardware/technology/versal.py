@@ -69,11 +69,8 @@ class Versal(Fpga):
         """The counts of an FPGA, and tiles where the arrays are to stand in them."""
         super().check_board(board)
         if self.arrays_in == "ai_engines" and not self.ai_engines:
-            raise FieldError(
-                "technology.arrays_in",
-                "'ai_engines' on a device that has none",
-                "write dsp58, or how many technology.ai_engines there are",
-            )
+            cure = "write dsp58, or how many technology.ai_engines there are"
+            raise FieldError("technology.arrays_in", "'ai_engines' on a device that has none", cure)
 
     def choices(self, board: AnyBoard) -> Iterable[tuple[str, Mapping[str, object]]]:
         """Arrays in slices, or in AI Engines."""

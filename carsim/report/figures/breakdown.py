@@ -9,15 +9,9 @@ from carsim.report.figures import Shown, style
 from carsim.report.figures.plot import Panel, Plot, Series
 
 LOOKS = (
-    (style.BLUE, ""),
-    (style.ORANGE, "/"),
-    (style.SKY, ""),
-    (style.GREEN, "\\"),
-    (style.YELLOW, ""),
-    (style.BLACK, ""),
-    (style.PURPLE, "x"),
-    (style.LIGHT_GREY, ""),
-    (style.VERMILION, "."),
+    *((style.BLUE, ""), (style.ORANGE, "/"), (style.SKY, ""), (style.GREEN, "\\")),
+    *((style.YELLOW, ""), (style.BLACK, ""), (style.PURPLE, "x")),
+    *((style.LIGHT_GREY, ""), (style.VERMILION, ".")),
 )
 """Colour and hatch of the categories of a run, in their order."""
 

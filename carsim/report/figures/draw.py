@@ -74,15 +74,10 @@ def draw(plot: Plot) -> Figure:
         columns = {"x": 1, "y": count}.get(plot.shares, min(plot.columns, count))
         rows = -(-count // columns)
         shares = [panel.share for panel in plot.panels]
-        grid = figure.subplots(
-            rows,
-            columns,
-            squeeze=False,
-            sharex=plot.shares == "x",
-            sharey=plot.shares == "y",
-            width_ratios=shares if plot.shares == "y" else None,
-            height_ratios=shares if columns == 1 else None,
-        ).flat
+        how: dict[str, Any] = {f"share{axis}": plot.shares == axis for axis in "xy"}
+        how["width_ratios"] = shares if plot.shares == "y" else None
+        how["height_ratios"] = shares if columns == 1 else None
+        grid = figure.subplots(rows, columns, squeeze=False, **how).flat
         for place, axes in enumerate(grid):
             if place >= count:
                 axes.set_visible(False)
@@ -108,9 +103,8 @@ def draw(plot: Plot) -> Figure:
         if len(entries) > 1:
             needed = 6 + max(map(len, entries))
             columns = max(1, int(CHARACTERS_PER_INCH * plot.size_in[0]) // needed)
-            figure.legend(
-                entries.values(), entries.keys(), loc="outside lower center", ncols=columns
-            )
+            texts, handles = entries.keys(), entries.values()
+            figure.legend(handles, texts, loc="outside lower center", ncols=columns)
     return figure
 
 
@@ -177,18 +171,12 @@ def _draw_series(axes: Axes, series: Series) -> None:
             [high - value for value, high in zip(x, series.high, strict=True)],
         ]
         axes.errorbar(x, y, xerr=interval, fmt="none", ecolor=style.GREY, capsize=3)
-    axes.plot(
-        x,
-        y,
-        marker=None if series.mark == "line" else series.marker,
-        linestyle="none" if series.mark == "points" else DASHES[series.dash],
-        linewidth=1.2,
-        markersize=series.size,
-        markeredgewidth=2 if series.marker == "|" else 1.2,
-        markerfacecolor="none" if series.hollow else series.colour,
-        rasterized=len(x) > 2000,
-        **look,
-    )
+    look["marker"] = None if series.mark == "line" else series.marker
+    look["linestyle"] = "none" if series.mark == "points" else DASHES[series.dash]
+    look["markeredgewidth"] = 2 if series.marker == "|" else 1.2
+    look["markerfacecolor"] = "none" if series.hollow else series.colour
+    look |= {"linewidth": 1.2, "markersize": series.size, "rasterized": len(x) > 2000}
+    axes.plot(x, y, **look)
     for label, point in zip(series.text, zip(x, y, strict=True), strict=False):
         axes.annotate(label, point, (6, -3), textcoords="offset points", fontsize=7.5)
 

@@ -38,12 +38,10 @@ def plotly(plot: Plot) -> Json:
         "height": round(PIXELS_PER_INCH * plot.size_in[1]) - 20,
         "font": {"family": "system-ui, sans-serif", "size": 12},
         "margin": {"l": 10, "r": 15, "t": 10, "b": 50},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
+        **dict.fromkeys(("paper_bgcolor", "plot_bgcolor"), "rgba(0,0,0,0)"),
         "legend": {"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0, "traceorder": "normal"},
         "hovermode": "x unified" if plot.shares == "x" else "closest",
-        "barmode": "overlay",
-        "shapes": [],
+        **{"barmode": "overlay", "shapes": []},
     }
     data: list[Json] = []
     domains = _domains([panel.share for panel in plot.panels])
@@ -84,13 +82,9 @@ def escaped(text: str) -> str:
 
 def _trace(series: Series, panel: Panel) -> Json:
     colour = series.colour if isinstance(series.colour, str) else list(series.colour)
-    trace: Json = {
-        "name": escaped(series.name),
-        "x": list(series.x),
-        "y": list(series.y),
-        "showlegend": bool(series.name) and len(panel.series) > 1,
-        "hovertemplate": "%{y:.1f}",
-    }
+    trace: Json = {"name": escaped(series.name), "x": list(series.x), "y": list(series.y)}
+    trace["showlegend"] = bool(series.name) and len(panel.series) > 1
+    trace["hovertemplate"] = "%{y:.1f}"
     if panel.categories or series.hover:
         trace["hovertext"] = [escaped(text) for text in series.hover or _told(series, panel)]
         trace["hovertemplate"] = "%{hovertext}<extra></extra>"
@@ -100,17 +94,9 @@ def _trace(series: Series, panel: Panel) -> Json:
         base = list(series.base) or [0.0] * len(series.x)
         lengths = [(end or 0.0) - start for start, end in zip(base, series.x, strict=True)]
         pattern = {"shape": series.hatch, "fillmode": "overlay", "fgcolor": "rgba(255,255,255,0.6)"}
-        trace |= {
-            "type": "bar",
-            "orientation": "h",
-            "base": base,
-            "x": lengths,
-            "width": series.height,
-            "text": [escaped(text) for text in series.text],
-            "textposition": "auto",
-            "marker": {"color": colour, "pattern": pattern},
-        }
-        return trace
+        trace |= {"type": "bar", "orientation": "h", "base": base, "x": lengths}
+        trace |= {"width": series.height, "marker": {"color": colour, "pattern": pattern}}
+        return trace | {"text": [escaped(text) for text in series.text], "textposition": "auto"}
     trace |= {"type": "scatter", "mode": MODES[series.mark]}
     if "markers" in trace["mode"]:
         symbol = MARKERS[series.marker] + ("-open" if series.hollow else "")
@@ -158,9 +144,7 @@ def _domains(shares: Sequence[float]) -> list[list[float]]:
 def _axis(title: str, ends: tuple[float, float] | None, scale: str) -> Json:
     axis: Json = {
         "title": {"text": "<br>".join(map(escaped, textwrap.wrap(title, LABEL))), "standoff": 8},
-        "zeroline": False,
-        "automargin": True,
-        "type": scale,
+        **{"zeroline": False, "automargin": True, "type": scale},
     }
     if ends:
         axis["range"] = [math.log10(end) for end in ends] if scale == "log" else list(ends)
@@ -175,13 +159,8 @@ def _lines(categories: Sequence[str], strong: int | None) -> Json:
     names = ["<br>".join(map(escaped, textwrap.wrap(name, WRAP))) for name in categories]
     if strong is not None:
         names[strong] = f"<b>{names[strong]}</b>"
-    return {
-        "tickvals": list(range(len(names))),
-        "ticktext": names,
-        "range": [len(names) - 0.5, -0.5],
-        "ticksuffix": " ",
-        "showgrid": False,
-    }
+    axis: Json = {"tickvals": list(range(len(names))), "ticktext": names}
+    return axis | {"range": [len(names) - 0.5, -0.5], "ticksuffix": " ", "showgrid": False}
 
 
 def _vertical(at: float, axis: str) -> Json:

@@ -5,6 +5,8 @@ from dataclasses import replace
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from carsim.base.text import quantity
 from carsim.metrics import INTERVALS, METRICS
 from carsim.report.figures import shown_policies, style
@@ -13,8 +15,6 @@ from carsim.report.figures.pareto import heading
 from carsim.report.figures.plot import DASHES, Panel, Plot, Series, scale_of
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from carsim.report.stored import StoredRun
 
 MARKERS = ("o", "s", "^", "d", "*")
@@ -22,10 +22,8 @@ BAR_IN, FRAME_IN = 0.17, 1.0
 """Height of a bar, and of everything around the bars."""
 
 
-def run_rows(label: str, run: "StoredRun", *, own_only: bool = False) -> "pd.DataFrame":
+def run_rows(label: str, run: "StoredRun", *, own_only: bool = False) -> pd.DataFrame:
     """A row per simulated policy of a run: ``label``, ``policy``, fields of the design, metrics."""
-    import pandas as pd
-
     rows = [
         _fields(run.resolved_design)
         | {name: policy.get(name) for name in METRICS}
@@ -37,7 +35,7 @@ def run_rows(label: str, run: "StoredRun", *, own_only: bool = False) -> "pd.Dat
 
 
 def metric_plot(
-    rows: "pd.DataFrame",
+    rows: pd.DataFrame,
     metrics: Sequence[str],
     axis: str = "policy",
     by: str = "",
@@ -72,36 +70,34 @@ def metric_plot(
         else:
             panels.append(_bars(parts, names, places, axis, metric, label, strong))
     lines = len(places) * len(groups)
+    height_in = 2.6 if is_line else FRAME_IN + BAR_IN * lines * 1.4
     return Plot(
         "",
         tuple(panels),
         alt=f"{', '.join(map(heading, metrics))} over {heading(axis)}",
         caption="Whiskers: range over measured bandwidths, and over the energy constants.",
-        size_in=(
-            min(11.0, 4.0 + 2.5 * len(panels)),
-            2.6 if is_line else FRAME_IN + BAR_IN * lines * 1.4,
-        ),
+        size_in=(min(11.0, 4.0 + 2.5 * len(panels)), height_in),
         shares="" if is_line else "y",
         columns=3,
         strong=None if is_line or strong not in places else places.index(strong),
     )
 
 
-def _best(rows: "pd.DataFrame", metric: str, keys: list[str]) -> "pd.DataFrame":
+def _best(rows: pd.DataFrame, metric: str, keys: list[str]) -> pd.DataFrame:
     """The best row of each group, in the order of the rows."""
     known, down = rows[rows[metric].notna()], METRICS[metric].better == "higher"
     ranked = known.sort_values(metric, ascending=not down, kind="stable")
     return ranked.drop_duplicates(keys).sort_index()
 
 
-def _scaled(part: "pd.DataFrame", metric: str) -> list[float]:
+def _scaled(part: pd.DataFrame, metric: str) -> list[float]:
     """Values in the unit of the axis: shares as percent."""
     factor = 100.0 if METRICS[metric].unit == "share" else 1.0
     return [factor * float(value) for value in part[metric]]
 
 
 def _bars(
-    parts: "Sequence[pd.DataFrame]",
+    parts: Sequence[pd.DataFrame],
     names: Sequence[str],
     places: Sequence[Any],
     axis: str,
@@ -129,7 +125,7 @@ def _bars(
 
 
 def _lines(
-    parts: "Sequence[pd.DataFrame]", names: Sequence[str], axis: str, metric: str, label: str
+    parts: Sequence[pd.DataFrame], names: Sequence[str], axis: str, metric: str, label: str
 ) -> Panel:
     looks = zip(cycle(colour for colour, _ in LOOKS), cycle(MARKERS), cycle(DASHES), strict=False)
     series = []
@@ -143,8 +139,6 @@ def _lines(
 
 def _fields(document: dict[str, Any]) -> dict[str, Any]:
     """Fields of a nested document by their paths."""
-    import pandas as pd
-
     (found,) = pd.json_normalize(document).to_dict("records")
     return {
         str(path): value if isinstance(value, int | float | str) else str(value)

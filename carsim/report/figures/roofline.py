@@ -52,19 +52,13 @@ def roofline_plot(policies: Sequence[Shown]) -> Plot:
         hover = [f"{own}: {number(x)} MAC/B, {number(y)} GMAC/s" for own, x, y in points]
         size = 5.0 if name == "other policies" else 9.0
         _, x_of, y_of = zip(*points, strict=True)
-        look: dict[str, Any] = {"marker": marker, "size": size, "hover": hover}
-        series.append(Series(name, x_of, y_of, "points", colour, **look))
+        mark: dict[str, Any] = {"marker": marker, "size": size, "hover": hover}
+        series.append(Series(name, x_of, y_of, "points", colour, **mark))
     axis = memory if {roof.memory for roof in roofs} == {memory} else "the memory"
     lowest = min(y for _, y in places)
-    panel = Panel(
-        f"MAC per byte of {axis}",
-        tuple(series),
-        "GMAC/s",
-        x_scale="log",
-        y_scale="log",
-        x_range=ends,
-        y_range=(min(lowest, ends[0] * rate) / 1.5, 2 * max(roof.gmacs for roof in roofs)),
-    )
+    height = min(lowest, ends[0] * rate) / 1.5, 2 * max(roof.gmacs for roof in roofs)
+    look: dict[str, Any] = {"x_scale": "log", "y_scale": "log", "x_range": ends, "y_range": height}
+    panel = Panel(f"MAC per byte of {axis}", tuple(series), "GMAC/s", **look)
     return Plot(
         f"roofline: {first.design}, {number(peak)} GMAC/s and {number(rate)} GB/s of {memory}",
         (panel,),

@@ -55,12 +55,7 @@ def new_figure(width_in: float, height_in: float, title: str, *, misfit: bool) -
     figure = Figure(figsize=(width_in, height_in), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
     mark = "MISFIT, this design does not fit its board: " if misfit else ""
-    figure.suptitle(
-        textwrap.fill(mark + title, round(width_in * CHARACTERS_PER_INCH)),
-        x=0.01,
-        ha="left",
-        fontsize=10.5,
-        fontweight="bold",
-        color=VERMILION if misfit else BLACK,
-    )
+    look: Any = {"fontsize": 10.5, "fontweight": "bold", "color": VERMILION if misfit else BLACK}
+    text = textwrap.fill(mark + title, round(width_in * CHARACTERS_PER_INCH))
+    figure.suptitle(text, x=0.01, ha="left", **look)
     return figure

@@ -18,7 +18,7 @@ out, as the authors' counts do.
 import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -54,6 +54,7 @@ class HfConfig(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
     model_type: str
+    saved_as: Any = Field(None, alias="_name_or_path")
     hidden_size: Size
     intermediate_size: Size
     num_hidden_layers: Size
@@ -97,10 +98,23 @@ class HfConfig(BaseModel):
         if self.head_dim is None and self.hidden_size % heads:
             problem = f"{heads} do not divide hidden_size {self.hidden_size}, without a head_dim"
             raise FieldError("num_attention_heads", problem, PUBLISHED)
+        if heads % self.kv_heads:
+            problem = f"{heads} is no multiple of num_key_value_heads {self.kv_heads}"
+            raise FieldError("num_attention_heads", problem, PUBLISHED)
         if self.layer_types is not None and len(self.layer_types) != layers:
             problem = f"a list of {len(self.layer_types)} where {layers} belong"
             raise FieldError("layer_types", problem, PUBLISHED)
         return self
+
+    @property
+    def kv_heads(self) -> int:
+        """Heads of keys and values."""
+        return self.num_key_value_heads or self.num_attention_heads
+
+    @property
+    def head_size(self) -> int:
+        """Elements of one head."""
+        return self.head_dim or self.hidden_size // self.num_attention_heads
 
     def needed(self, key: str) -> Any:
         """A key that this type of model has to have."""
@@ -164,19 +178,26 @@ OF_THE_WHOLE = ("dtype", "torch_dtype", "quantization_config", "tie_word_embeddi
 """Keys beside the text's that are about all of a model."""
 
 
-def read_hf_config(path: Path, given: Collection[str] = ()) -> dict[str, Any]:
-    """The section ``model`` that a file describes.
+class HfFile(NamedTuple):
+    """A file that was read, and the place in it that the keys are of, as errors name it."""
+
+    path: Path
+    place: str
+    config: HfConfig
+
+
+def load_hf_config(path: Path, kinds: Collection[str] = READ) -> HfFile:
+    """What a file says of the text's layers, checked key by key.
 
     Args:
         path: A ``config.json``, or the folder that holds it.
-        given: Keys of the section that the design gives itself, which are not read.
+        kinds: Types of model that the caller can use.
 
     Raises:
-        InputError: The file is no such file, names a type of model that is not known, lacks a key,
-            or holds a value that makes no sense or that the simulator cannot express; one line.
+        InputError: The file is no such file, is of another type, lacks a key, or holds a value that
+            makes no sense or that nothing here can express; one line.
     """
-    if path.is_dir():
-        path = path / "config.json"
+    path = path / "config.json" if path.is_dir() else path
     place = str(path)
     try:
         raw = json.loads(read_text(path, MAX_BYTES, CURE))
@@ -186,8 +207,8 @@ def read_hf_config(path: Path, given: Collection[str] = ()) -> dict[str, Any]:
     if not isinstance(raw, dict):
         raise InputError(place, "should hold keys", CURE)
     kind = raw.get("model_type")
-    if not isinstance(kind, str) or kind not in READ:
-        cure = f"read are {', '.join(READ)}; or write model.body yourself"
+    if not isinstance(kind, str) or kind not in kinds:
+        cure = f"read are {', '.join(kinds)}" + "; or write model.body yourself" * (kinds is READ)
         raise InputError(f"{place}: $.model_type", f"{shown(kind)} is not read", cure)
     place += ": $"
     if "text_config" in raw:
@@ -205,21 +226,35 @@ def read_hf_config(path: Path, given: Collection[str] = ()) -> dict[str, Any]:
     whole = {**DEFAULTS.get(kind, {}), **stated, "model_type": kind}
     try:
         config = HfConfig.model_validate_json(json.dumps(whole))  # where lists are tuples
-        section = {"name": _name(path, raw), **_model(config)}
-        bits = 32 if (config.dtype or config.torch_dtype) == "float32" else 16
-        weights = {"bits": bits} if "weights" in given else _weights(config, bits)
     except ValidationError as error:
         found = first_problem(error, whole, HfConfig)
         raise InputError(f"{place}.{found.path}", found.problem, found.cure) from None
+    return HfFile(path, place, config)
+
+
+def read_hf_config(path: Path, given: Collection[str] = ()) -> dict[str, Any]:
+    """The section ``model`` that a file describes.
+
+    Args:
+        path: A ``config.json``, or the folder that holds it.
+        given: Keys of the section that the design gives itself, which are not read.
+
+    Raises:
+        InputError: As :func:`load_hf_config`.
+    """
+    path, place, config = load_hf_config(path)
+    bits = 32 if (config.dtype or config.torch_dtype) == "float32" else 16
+    try:
+        section = {"name": _name(path, config.saved_as), **_model(config)}
+        weights = {"bits": bits} if "weights" in given else _weights(config, bits)
     except FieldError as error:
         raise InputError(f"{place}.{error.field}", error.problem, error.cure) from None
     others = {key: {"bits": bits} for key in ("kv", "activations", "replay")}
     return {**section, "weights": weights, **others}
 
 
-def _name(path: Path, raw: Mapping[str, Any]) -> str:
+def _name(path: Path, saved: Any) -> str:
     """Name of the model: what it was saved as, else the folder, else the file."""
-    saved = raw.get("_name_or_path")
     if isinstance(saved, str) and saved.isprintable() and saved.strip("/. "):
         return saved.rstrip("/").split("/")[-1]
     return path.resolve().parent.name if path.name == "config.json" else path.stem
@@ -228,13 +263,13 @@ def _name(path: Path, raw: Mapping[str, Any]) -> str:
 def _model(config: HfConfig) -> dict[str, Any]:
     """Body, head and context; fields of the body that are empty are left out."""
     kind, hidden, heads = config.model_type, config.hidden_size, config.num_attention_heads
-    size = config.head_dim or hidden // heads
+    size = config.head_size
     fields = {
         "head_size": size * (size * heads != hidden),
         "biases": _biases(config),
         "qk_norm": kind in QK_NORM,
         "post_norms": kind in POST_NORMS,
-        **_windows(config),
+        **windows_of(config),
         **_experts(config),
         **(_latent(config) if kind in LATENT else {}),
     }
@@ -242,7 +277,7 @@ def _model(config: HfConfig) -> dict[str, Any]:
         "n_layers": config.num_hidden_layers,
         "hidden_size": hidden,
         "n_heads": heads,
-        "n_kv_heads": config.num_key_value_heads or heads,
+        "n_kv_heads": config.kv_heads,
         "ffn_size": config.intermediate_size,
         **{field: value for field, value in fields.items() if value},
     }
@@ -263,7 +298,7 @@ def _biases(config: HfConfig) -> tuple[str, ...]:
     return (("qkv", "out") if config.attention_bias else ()) + mlp
 
 
-def _windows(config: HfConfig) -> dict[str, Any]:
+def windows_of(config: HfConfig) -> dict[str, Any]:
     """Fields of the body for attention windows."""
     kind, types = config.model_type, config.layer_types
 
