@@ -198,7 +198,8 @@ def test_figures_of_the_first_machine_are_those_of_a_run() -> None:
         ("docs/architect.md", f"takes {dense_s:.0f} s, and {fastcar_s:.0f} s with FastCar"),
         (
             "docs/architect.md",
-            f"published_50_correlated`), a video on `zcu102_head` takes {published.latency_s:.0f} s",
+            "published_50_correlated`), a video on `zcu102_head` takes "
+            f"{published.latency_s:.0f} s",
         ),
         ("docs/architect.md", f"takes {without_head.chosen.latency_s:.1f} s with FastCar"),
         ("docs/architect.md", f"The head itself takes {head_s:.1f} s a video"),
