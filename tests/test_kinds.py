@@ -72,7 +72,7 @@ def test_every_kind_is_known_by_its_own_name() -> None:
 
 
 def test_a_design_is_handed_downwards_and_seldom_back() -> None:
-    """``python tests/walk.py`` names the stops, and files with ``.cores``, of which 12 are the goal."""
+    """``python tests/walk.py`` names stops, and files with ``.cores``: 12 are the goal."""
     walk = walk_of(load_design("zcu102"))
     assert not walk.upward
     assert walk.returns <= 6
