@@ -109,6 +109,10 @@ def test_what_does_not_belong_is_named_with_what_does(
         ("name=\ud800", " name", "not valid YAML: 'utf-8' codec"),
         ("machine.cores.x=8", " machine.cores.x", "'cores' is a value and has no fields"),
         ("machine.cores=x", " machine.cores", "should be a valid integer, got 'x'"),
+        ("machine.cores=-2", " machine.cores", "should be greater than 0, got -2; write"),
+        ("machine.cores=[2]", " machine.cores", "write it without point or exponent"),
+        ("policy.batch=10000000000", " policy.batch", "equal to 4096, got 10000000000"),
+        ("policy.compare=3", " policy.compare", "write a list: [a, b]"),
         ("x.y=1", " x.y: $.x", "unknown key 'x'; known here: board, "),
         ("board.memories={}", " board.memories", "at least 1 item"),
         ("policy.tau=capturd", " policy.tau", TAU),
@@ -130,6 +134,7 @@ def test_an_override_is_named_as_it_was_given(
     said = message(DESIGN, tmp_path, override)
     assert said.startswith(f"`overrides`{place}: ")
     assert words in said
+    assert not said.endswith("change it"), "a cure says how"
 
 
 @pytest.mark.parametrize(
