@@ -148,10 +148,7 @@ def designs(draw: st.DrawFn, **fixed: Any) -> Design:
             "weight_load": draw(st.sampled_from(["none", "rows", "full_fold"])),
             "pipeline_cycles": draw(st.integers(0, 9)),
         },
-        "vector": {
-            "lanes": draw(st.integers(1, most)),
-            "pipeline_cycles": draw(st.integers(0, 9)),
-        },
+        "vector": {"lanes": draw(st.integers(1, most)), "pipeline_cycles": draw(st.integers(0, 9))},
         "weight_buffer_kib": draw(st.integers(2, 6)),
         "kv_buffer_kib": draw(st.integers(2, 6)),
         "mapping": mapping,

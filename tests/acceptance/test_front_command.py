@@ -108,9 +108,7 @@ def test_one_objective_and_a_constraint_of_the_command_line(stored: Path) -> Non
     assert document["files"] == []
 
 
-def test_a_store_of_other_code_says_so_and_takes_no_further_points(
-    swept: Path, stored: Path
-) -> None:
+def test_a_store_of_other_code_says_so_and_takes_no_further_points(swept: Path, stored: Path):
     for key, value, message in (
         ("code", "other", "were evaluated by other code of carsim"),
         ("version", "0.0.1", "were evaluated by carsim 0.0.1; this is"),
@@ -134,9 +132,7 @@ def test_a_store_of_other_code_says_so_and_takes_no_further_points(
         (("--constraint", "latency_s < 0"), "none of 18 points"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(
-    stored: Path, arguments: tuple[str, ...], expected: str
-) -> None:
+def test_what_cannot_be_asked_is_refused(stored: Path, arguments: tuple[str, ...], expected: str):
     result = call(stored, *arguments)
     assert isinstance(result.exception, InputError)
     assert expected in str(result.exception)

@@ -93,9 +93,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize(("name", "charts"), [("run", 3), ("out", 1)])
-def test_a_page_works_and_says_nothing_on_the_console(
-    pages: dict[str, Path], tmp_path: Path, name: str, charts: int
-) -> None:
+def test_a_page_works_and_says_nothing_on_the_console(pages, tmp_path, name, charts):
     # A script, a style or a picture that the policy forbids would be told, too.
     seen = found(browse(used(pages[name]), tmp_path))
     assert seen["charts"] == charts

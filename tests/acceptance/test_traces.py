@@ -63,9 +63,7 @@ def test_every_trace_has_its_recipe_and_the_folder_is_small() -> None:
 
 @pytest.mark.parametrize("percent", PUBLISHED)
 @pytest.mark.parametrize("kind", ["correlated", "independent"])
-def test_a_published_trace_says_that_it_was_drawn_and_at_which_ratio(
-    percent: int, kind: str
-) -> None:
+def test_a_published_trace_says_that_it_was_drawn_and_at_which_ratio(percent: int, kind: str):
     trace = load_trace(TRACES / f"published_{percent}_{kind}.npz")
     label = f"{SYNTHETIC}, {percent} % of eligible steps"
     assert trace.title.startswith(f"{trace.name}: {label}")

@@ -125,9 +125,7 @@ def test_bad_points_get_one_clear_line(tmp_path, given, change, problem) -> None
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_as_spreadsheets_write_it_is_read_and_contradictions_are_said(
-    tmp_path: Path,
-) -> None:
+def test_a_file_as_spreadsheets_write_it_is_read_and_contradictions_are_said(tmp_path: Path):
     path = tmp_path / "points.csv"
     path.write_text("tokens_per_s, workload\n28, text:16+64\n\n5, text:512+64", "utf-8-sig")
     found = fit(measured_points(DESIGN, [str(path)]))

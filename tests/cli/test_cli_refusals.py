@@ -44,10 +44,7 @@ BAD = {
         "compare toy.yaml toy.yaml --tricks --workload video:2,replay=0.5",
         "--tricks: compares policies on one design",
     ),
-    "compare: an empty folder": (
-        "compare empty toy.yaml",
-        "empty: holds no summary.json of a run",
-    ),
+    "compare: an empty folder": ("compare empty toy.yaml", "empty: holds no summary.json of a run"),
     "compare: an unknown key": (
         "compare toy.yaml toy.yaml --set-b machine.coers=2",
         "--set-b machine.coers: unknown key 'coers'; did you mean 'cores'?",
@@ -58,10 +55,7 @@ BAD = {
     ),
     "compare: one side": ("compare toy.yaml", "B: is missing; name it, or say --tricks"),
     "config: no number": ("config rtl ip --clock-mhz nan", "is no finite number"),
-    "report: no number": (
-        "report gone --plot busy --out a.pdf --width nan",
-        "is no finite number",
-    ),
+    "report: no number": ("report gone --plot busy --out a.pdf --width nan", "is no finite number"),
     "search: a study too": (f"{TARGET} 'frames_per_s >= 1' study.yaml", ""),
     "search: nothing": ("search", ""),
     "search: no comparison": (

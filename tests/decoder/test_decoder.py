@@ -11,29 +11,14 @@ from hypothesis import strategies as st
 from carsim.decisions.attention import Dense, Streaming
 from carsim.decisions.replay import Tas, decision_units
 from carsim.decoder.decode import prefill
-from carsim.decoder.layers import (
-    gated,
-)
-from carsim.decoder.structures import (
-    DecoderPolicy,
-    rotary_table,
-)
-from carsim.testing.decoder import (
-    MASK,
-    WIDTH,
-    DecodedLog,
-    make_config,
-    make_inputs,
-    make_weights,
-)
-from carsim.testing.decoder import (
-    decode_rows as run,
-)
+from carsim.decoder.layers import gated
+from carsim.decoder.structures import DecoderPolicy, rotary_table
+from carsim.testing.decoder import MASK, WIDTH, DecodedLog, make_config, make_inputs, make_weights
+from carsim.testing.decoder import decode_rows as run
 
 TAUS = st.one_of(st.none(), st.floats(-0.4, 0.4))
 ATTENTIONS = st.one_of(
-    st.just(Dense()),
-    st.builds(Streaming, sinks=st.integers(0, 5), window=st.integers(1, 9)),
+    st.just(Dense()), st.builds(Streaming, sinks=st.integers(0, 5), window=st.integers(1, 9))
 )
 
 
@@ -52,9 +37,7 @@ ATTENTIONS = st.one_of(
     attention=ATTENTIONS,
     scope=st.sampled_from(["row", "pair", "batch"]),
 )
-def test_equals_the_naive_decoder(
-    n_kv_heads: int, tau: Any, rule: Tas, attention: Any, scope: Any
-) -> None:
+def test_equals_the_naive_decoder(n_kv_heads: int, tau: Any, rule: Tas, attention: Any, scope: Any):
     """Caches, batches, padding and masks change nothing but the speed."""
     config = make_config(n_kv_heads)
     policy = DecoderPolicy(tau, rule, attention, scope, pairs=((0, 1), (2, 3)))

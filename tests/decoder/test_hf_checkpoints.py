@@ -122,9 +122,7 @@ QUERY = "model.layers.1.self_attn.q_proj.weight"
         ),
     ],
 )
-def test_bad_checkpoints_get_one_line(
-    tmp_path: Path, damage: Callable[[Path], Any], words: str
-) -> None:
+def test_bad_checkpoints_get_one_line(tmp_path: Path, damage: Callable[[Path], Any], words: str):
     folder = tmp_path / "tiny"
     save_tiny(folder, GQA)
     damage(folder)

@@ -38,9 +38,7 @@ def save(folder: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_scores_of_the_paper_are_the_logits_of_attention(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scores_of_the_paper_are_the_logits_of_attention(kind, tmp_path, monkeypatch):
     save(tmp_path / kind, kind)
     model = load_checkpoint(tmp_path / kind, dtype="float64")
     module = sys.modules[type(model.body).__module__]

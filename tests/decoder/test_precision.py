@@ -27,21 +27,8 @@ from carsim.decoder.precision import (
     unpolished,
 )
 from carsim.decoder.quantise import collect, quantise
-from carsim.decoder.structures import (
-    Array,
-    Config,
-    DecoderPolicy,
-    Weights,
-    stack_weights,
-)
-from carsim.testing.decoder import (
-    MASK,
-    PROMPT,
-    WIDTH,
-    DecodedLog,
-    make_config,
-    make_inputs,
-)
+from carsim.decoder.structures import Array, Config, DecoderPolicy, Weights, stack_weights
+from carsim.testing.decoder import MASK, PROMPT, WIDTH, DecodedLog, make_config, make_inputs
 
 NUMBERS = st.floats(-1e4, 1e4, width=32)
 ROWS = arrays.arrays(np.float64, st.tuples(st.integers(1, 9), st.just(12)), elements=NUMBERS)
@@ -162,9 +149,7 @@ def test_polishing_helps_where_outliers_stretch_the_grid() -> None:
 
 
 @given(st.integers(0, 10_000), BITS, st.integers(1, 40))
-def test_compensation_does_not_raise_the_error_on_its_samples(
-    seed: int, bits: int, samples: int
-) -> None:
+def test_compensation_does_not_raise_the_error_on_its_samples(seed: int, bits: int, samples: int):
     rng = np.random.default_rng(seed)
     x, w = rng.normal(size=(1, samples, 6)) ** 3, rng.normal(size=(6, 4))
     x_rounded = Inputs.of(x, bits, polish=bool(seed % 2)).round(0, x[0])

@@ -93,9 +93,7 @@ def test_a_truth_value_is_true_or_false(value: str, tmp_path: Path) -> None:
         ("{batch: 2}", "{batch: 2, tau: [1, 2]}", "policy.tau", "2 values for 32 layers"),
     ],
 )
-def test_what_does_not_belong_is_named_with_what_does(
-    old: str, new: str, place: str, words: str, tmp_path: Path
-) -> None:
+def test_what_does_not_belong_is_named_with_what_does(old, new, place, words, tmp_path):
     said = message(edited(old, new), tmp_path)
     assert said.startswith(f"d.yaml: $.{place}: ")
     assert words in said
@@ -128,9 +126,7 @@ def test_what_does_not_belong_is_named_with_what_does(
         ("model.kv={bits: 4, scale_bits: 16}", " model.kv", "need a group"),
     ],
 )
-def test_an_override_is_named_as_it_was_given(
-    override: str, place: str, words: str, tmp_path: Path
-) -> None:
+def test_an_override_is_named_as_it_was_given(override, place, words, tmp_path):
     said = message(DESIGN, tmp_path, override)
     assert said.startswith(f"`overrides`{place}: ")
     assert words in said
@@ -145,9 +141,7 @@ def test_an_override_is_named_as_it_was_given(
         ("model.head.n_heads=3", "model.head.hidden_size"),
     ],
 )
-def test_what_an_override_breaks_elsewhere_is_named(
-    override: str, place: str, tmp_path: Path
-) -> None:
+def test_what_an_override_breaks_elsewhere_is_named(override: str, place: str, tmp_path: Path):
     private = edited("weight_sharing: broadcast", "weight_sharing: private")
     path = override.partition("=")[0]
     assert message(private, tmp_path, override).startswith(
@@ -206,9 +200,7 @@ def test_an_obsolete_key_is_accepted_and_has_no_effect() -> None:
         ("", "", "lines at the top level, got nothing"),
     ],
 )
-def test_what_is_not_a_page_of_plain_yaml_is_refused(
-    text: str | bytes, place: str, words: str, tmp_path: Path
-) -> None:
+def test_what_is_not_a_page_of_plain_yaml_is_refused(text, place, words, tmp_path):
     said = message(text, tmp_path)
     assert said.startswith(f"d.yaml{place}: ")
     assert words in said

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +11,7 @@ from strategies import designs, raw_design, small_design
 
 from carsim.base.yaml_file import parse_yaml
 from carsim.decisions.attention import Streaming
-from carsim.design import Design, build_design, load_design, override
+from carsim.design import build_design, load_design, override
 from carsim.design.document import design_yaml
 from carsim.workload.body import Body
 from carsim.workload.model import DepthTransformer, LinearHead
@@ -34,9 +33,7 @@ def with_sections(**sections: object) -> str:
 
 
 @given(designs())
-def test_any_design_written_out_loads_as_itself(
-    tmp_path_factory: pytest.TempPathFactory, design: Design
-) -> None:
+def test_any_design_written_out_loads_as_itself(tmp_path_factory, design):
     path = written(tmp_path_factory.getbasetemp(), design_yaml(design), "drawn.yaml")
     assert load_design(path) == design
 

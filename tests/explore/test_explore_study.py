@@ -120,11 +120,7 @@ def test_a_grid_is_every_combination_that_passes(tmp_path):
     ]
     assert [point.ordinal for point in points] == list(range(7))
     assert len({point.id for point in points}) == 7
-    assert dict(points[0].changes) == {
-        "machine.cores": 1,
-        "policy.batch": 2,
-        "machine.tile_kib": 1,
-    }
+    assert dict(points[0].changes) == {"machine.cores": 1, "policy.batch": 2, "machine.tile_kib": 1}
 
 
 def test_a_latin_hypercube_meets_every_stratum_once(tmp_path):

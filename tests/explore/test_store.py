@@ -91,9 +91,7 @@ def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
     return {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.iterdir()}
 
 
-def test_a_reader_leaves_a_damaged_store_as_it_is_and_a_sweep_mends_it(
-    swept: Path, kept: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_reader_leaves_a_damaged_store_as_it_is_and_a_sweep_mends_it(swept, kept, caplog):
     spoilt(swept, 4, 9)
     before = contents(swept)
     assert sorted(table(swept).point) == [n for n in range(18) if n not in (2, 7)]
@@ -150,9 +148,7 @@ def test_a_store_of_an_older_schema_is_refused(swept: Path) -> None:
         ("columns", "has other metrics than there are now"),
     ],
 )
-def test_a_store_serves_no_other_study_and_no_other_code(
-    swept: Path, fact: str, problem: str
-) -> None:
+def test_a_store_serves_no_other_study_and_no_other_code(swept: Path, fact: str, problem: str):
     restated(swept, **{fact: "0"})
     with pytest.raises(InputError, match=problem):
         sweep(load_study(write_study(swept.parent)), swept, workers=0)

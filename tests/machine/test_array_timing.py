@@ -137,9 +137,7 @@ def systolic(
 @pytest.mark.parametrize(("rows", "cols"), SIZES)
 @pytest.mark.parametrize(("m", "k", "n"), SHAPES)
 @pytest.mark.parametrize("weight_load", ["none", "rows", "full_fold"])
-def test_dot_products_take_what_stepping_them_takes(
-    rows: int, cols: int, m: int, k: int, n: int, weight_load: str
-) -> None:
+def test_dot_products_take_what_stepping_them_takes(rows, cols, m, k, n, weight_load):
     load = {"none": 0, "rows": rows, "full_fold": 2 * rows + cols - 2}[weight_load]
     x, w = operands(m, k, n)
     product, counted = dot_products(x, w, rows, cols, load)
@@ -154,9 +152,7 @@ SYSTOLIC = ["weight_stationary", "output_stationary", "input_stationary"]
 @pytest.mark.parametrize(("rows", "cols"), SIZES)
 @pytest.mark.parametrize(("m", "k", "n"), SHAPES)
 @pytest.mark.parametrize("dataflow", SYSTOLIC)
-def test_a_systolic_array_takes_what_stepping_its_elements_takes(
-    rows: int, cols: int, m: int, k: int, n: int, dataflow: str
-) -> None:
+def test_a_systolic_array_takes_what_stepping_its_elements_takes(rows, cols, m, k, n, dataflow):
     x, w = operands(m, k, n)
     product, counted, _ = systolic(dataflow, x, w, rows, cols)
     np.testing.assert_array_equal(product, x @ w)

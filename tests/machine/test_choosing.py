@@ -6,11 +6,7 @@ from policy_maker import draft_trace
 from tiny import resources, tiny_design
 
 from carsim.cost.capacity import contents
-from carsim.decisions.attention import (
-    ATTENTION,
-    Draft,
-    Streaming,
-)
+from carsim.decisions.attention import ATTENTION, Draft, Streaming
 from carsim.design import load_design
 from carsim.hardware.technology.fpga import CHOICE
 from carsim.machine.builders import BUILDERS

@@ -153,9 +153,7 @@ def test_the_ends_of_bandwidth_are_those_of_the_board() -> None:
     assert rate / phases.hw.paths[1].rate == phases.hw.bandwidth_interval[0]
 
 
-def test_of_the_phases_that_are_kept_the_longest_unused_goes_first(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_the_phases_that_are_kept_the_longest_unused_goes_first(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("carsim.machine.phases.MOST_KEPT", 2)
     phases = Phases(ideal_hardware())
     for tokens in (1, 2, 1, 3, 1):

@@ -46,9 +46,7 @@ def test_the_six_rows() -> None:
         ),
     ],
 )
-def test_the_design_s_own_policy_is_always_among_the_rows(
-    changes: tuple[str, ...], chosen: str
-) -> None:
+def test_the_design_s_own_policy_is_always_among_the_rows(changes: tuple[str, ...], chosen: str):
     design = tiny_design(*changes)
     report = run(design, [tiny_trace()])
     assert report.chosen.variant.name == chosen

@@ -113,9 +113,7 @@ class EveryOther(AttentionPolicy):
 
 
 @given(run=runs(rungs=("fluid", "tile")), depends=st.booleans(), seed=st.integers(0, 99))
-def test_an_attention_policy_from_outside_runs_and_equals_the_slow_way(
-    run: Run, depends: bool, seed: int
-) -> None:
+def test_an_attention_policy_from_outside_runs_and_equals_the_slow_way(run, depends, seed):
     _, plan, batches = run
     plan = replace(plan, attention=EveryOther())
     if depends:  # what it reads differs by layer-step, and comes with the decisions

@@ -143,9 +143,7 @@ STATIC_CYCLES = 2 * 64 * 4
 @pytest.mark.parametrize(
     ("schedule", "takes"), [("static", STATIC_CYCLES), ("drs", DRS_CYCLES), ("pack", DRS_CYCLES)]
 )
-def test_dispatch_holds_the_mlp_up_as_far_as_the_decision_comes_late(
-    rung: str, schedule: str, takes: int
-) -> None:
+def test_dispatch_holds_the_mlp_up_as_far_as_the_decision_comes_late(rung, schedule, takes):
     # With broadcast weights any core uses what comes: the first four tiles are fetched meanwhile,
     # so that from the last instruction on there are norm (1), gate and up (2), under a central
     # schedule the way to the mapped core (2 x 32 x 2 bytes there and back, 4 cycles, where pack has
@@ -225,9 +223,7 @@ def test_a_head_bound_by_memory_streams_all_its_passes(rung: str) -> None:
 
 @RUNGS
 @pytest.mark.parametrize(("codes", "passes"), [(1, [1]), (2, [1, 2]), (4, [1, 2, 3, 4])])
-def test_a_head_bound_by_compute_runs_its_passes_one_after_the_other(
-    rung: str, codes: int, passes: list[int]
-) -> None:
+def test_a_head_bound_by_compute_runs_its_passes_one_after_the_other(rung, codes, passes):
     # One multiplier, so that all of memory comes in the cycle after its latency. Projection 2 x 512
     # cycles; per code norm 1 + QKV 2 x 768, output 2 x 256, norm 1 + 2 x 1024, 2 x 1024, norm 1 +
     # classifier 2 x 160; attention 2 x 2 rows and heads x (8 + 8) per code so far.
@@ -366,9 +362,7 @@ LONG = {"array": ONE_BY_ONE, "body": {"ffn_size": 2752}, "rate": 10**6, "latency
 @pytest.mark.parametrize(
     ("depth", "longer"), [(1, 3.9), (16, 3.2), (32, 2.5), (48, 1.7), (64, 1.0), (None, 1.0)]
 )
-def test_a_dispatcher_that_waits_for_a_queue_delays_other_cores(
-    rung: str, depth: int | None, longer: float
-) -> None:
+def test_a_dispatcher_that_waits_for_a_queue_delays_other_cores(rung, depth, longer):
     """The last D + 1 instructions of core n wait in its queue or are executed when core n + 1 has
     its first one, which takes 4 cycles to check.
     """
@@ -402,9 +396,7 @@ def test_a_memory_that_sets_the_pace_makes_up_for_waits(rung: str) -> None:
 
 
 @RUNGS
-def test_weights_that_are_fetched_during_dispatch_do_not_wait_for_replays_behind_it(
-    rung: str,
-) -> None:
+def test_weights_that_are_fetched_during_dispatch_do_not_wait_for_replays_behind_it(rung: str):
     # 1036 cycles of dispatch, in which all weights come in; 7 of compute; the replay takes 10 of
     # latency, 8 of its 64 bytes and 1 to add.
     held = {"schedule": "drs", "known": 0, "weight_buffer_kib": 16}

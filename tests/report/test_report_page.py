@@ -177,9 +177,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("change", "problem"), BROKEN.values(), ids=BROKEN)
-def test_a_broken_summary_is_one_line(
-    folder: Path, tmp_path: Path, change: Any, problem: str
-) -> None:
+def test_a_broken_summary_is_one_line(folder: Path, tmp_path: Path, change: Any, problem: str):
     broken = copied(folder, tmp_path / "out", change)
     with pytest.raises(InputError, match=problem) as error:
         write_page(broken)
@@ -223,9 +221,7 @@ def test_only_the_page_in_the_folder_is_replaced_unasked(folder: Path, tmp_path:
         write_page(folder, tmp_path / "no" / "page.html")
 
 
-def test_without_plotly_it_says_what_to_install(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_plotly_it_says_what_to_install(folder, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
     with pytest.raises(InputError, match=re.escape(install_command("report"))):
         write_page(folder, tmp_path / "page.html")

@@ -104,9 +104,7 @@ def test_the_front_on_paper_is_a_line_that_no_point_is_below(folder: Path) -> No
     assert len(panel["knee"].x) == 1
 
 
-def test_the_figure_on_paper_thins_what_is_dominated_and_says_so(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_figure_on_paper_thins_what_is_dominated_and_says_so(folder, monkeypatch):
     study = read_study(folder)
     (whole,) = front_plot({study.name: study}).panels
     monkeypatch.setattr("carsim.report.figures.pareto.MOST_DRAWN", 5)
@@ -125,10 +123,7 @@ def test_the_figure_on_paper_thins_what_is_dominated_and_says_so(
     [
         ({"axes": {"board.dsp": [1, 2]}}, "None of them fits"),
         ({"constraints": ["dsp <= 0"]}, "None of them fits, meets the constraints"),
-        (
-            {"objectives": ["energy_per_video_j"]},
-            "on the Pareto front of the least energy",
-        ),
+        ({"objectives": ["energy_per_video_j"]}, "on the Pareto front of the least energy"),
         ({"objectives": {"busy": "max"}}, "front of the most cores busy."),
         ({"objectives": None}, "the least time per video, the least energy per video"),
     ],

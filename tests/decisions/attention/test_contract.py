@@ -121,9 +121,7 @@ CHOICES = {
         (Draft(block_tokens=2, keep=0.66, pooled_bits=EXACT_BITS), 4),
     ],
 )
-def test_kinds_that_choose_equal_the_naive_decoder(
-    policy: AttentionPolicy, n_kv_heads: int
-) -> None:
+def test_kinds_that_choose_equal_the_naive_decoder(policy: AttentionPolicy, n_kv_heads: int):
     """Closed loop, together with replay; the naive decoder lists visible tokens one by one."""
     config = make_config(n_kv_heads)
     taken = DecoderPolicy((0.0, 0.0), attention=policy)

@@ -109,9 +109,7 @@ def test_a_theta_beyond_one_is_dense_to_the_bit(search: Any, theta: float) -> No
 
 @every_search
 @given(seed=st.integers(0, 99))
-def test_frames_that_repeat_exactly_are_decoded_as_if_nothing_merged(
-    search: Any, seed: int
-) -> None:
+def test_frames_that_repeat_exactly_are_decoded_as_if_nothing_merged(search: Any, seed: int):
     """Where the rotary embedding turns keys by nothing, merging equal keys is exact (lemma 5.1).
 
     Of two pairs of a head, the first turns by a radian a place and is empty; the other by 1e-20.

@@ -100,9 +100,7 @@ def test_scores_too_large_for_half_precision_stay_single(tmp_path: Path) -> None
     dtype=st.sampled_from([np.float32, np.float64]),
     largest=st.sampled_from([1.0, 1e6]),
 )
-def test_narrowing_contradicts_no_decision(
-    tau: float, offsets: list[float], dtype: type, largest: float
-) -> None:
+def test_narrowing_contradicts_no_decision(tau, offsets, dtype, largest):
     """Scores as near to tau as they can be stay on their side of it."""
     meta = make_meta(tau=tau)
     tas = np.full((12, 2, 4), np.nan, dtype)
@@ -321,9 +319,7 @@ def change(**fields: Any) -> Callable[[dict[str, Any]], None]:
         ),
     ],
 )
-def test_contradictions_and_odd_metadata(
-    tmp_path: Path, tamper: Callable[[dict[str, Any]], None], words: str
-) -> None:
+def test_contradictions_and_odd_metadata(tmp_path, tamper, words):
     arrays = stored(make_trace())
     tamper(arrays)
     assert words in refusal(write(tmp_path / "a.npz", arrays))

@@ -1,6 +1,6 @@
 """What a policy that depends on data reads, as a trace and its decisions carry it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -61,9 +61,7 @@ def test_reads_are_stored_in_few_bytes_and_come_back(trace: Trace, tmp_path: Pat
         ({"kv_held": lambda a: None}, "'kv_held': missing, although recorded"),
     ],
 )
-def test_reads_that_cannot_be(
-    trace: Trace, changes: dict[str, Callable[[np.ndarray], np.ndarray]], words: str
-) -> None:
+def test_reads_that_cannot_be(trace, changes, words):
     bad = replace(trace, **{name: change(getattr(trace, name)) for name, change in changes.items()})
     with pytest.raises(InputError) as caught:
         check_trace(bad, "a.npz")

@@ -51,9 +51,7 @@ def test_every_row_is_consistent_in_itself(row: MemoryStandard) -> None:
 
 @each_row
 @pytest.mark.parametrize("mapping", MAPPINGS)
-def test_a_mapping_gives_every_burst_of_a_row_of_banks_its_own_place(
-    row: MemoryStandard, mapping: str
-) -> None:
+def test_a_mapping_gives_every_burst_of_a_row_of_banks_its_own_place(row, mapping):
     size = burst_bytes(row)
     whole = row.banks * row.row_bursts
     places = [row.place(burst, mapping, size) for burst in range(2 * whole)]

@@ -68,9 +68,7 @@ def test_a_memory_that_only_an_absent_head_would_use_is_not_in_use() -> None:
         (4000, 2110, 0),
     ],
 )
-def test_streaming_keeps_sinks_window_and_aligned_keys(
-    window: int, tokens_of_k_and_v: int, keys_beyond: int
-) -> None:
+def test_streaming_keeps_sinks_window_and_aligned_keys(window, tokens_of_k_and_v, keys_beyond):
     changes = {"policy.attention": {"kind": "streaming", "sinks": 4, "window": window}}
     design = override(ZCU102, changes)
     assert kv_elements(design, VILA_U) == (2 * tokens_of_k_and_v + keys_beyond) * 4096
@@ -112,9 +110,7 @@ def test_inputs_are_held_beside_the_outputs(rule: ReplayRule, vector_bytes: int)
 
 @settings(max_examples=30)
 @given(st.integers(1, 32), st.integers(1, 12), st.integers(1, 300), st.integers(0, 200))
-def test_capacity_grows_with_batch_frames_and_prompt(
-    batch: int, frames: int, tokens: int, prompt: int
-) -> None:
+def test_capacity_grows_with_batch_frames_and_prompt(batch, frames, tokens, prompt):
     def used(batch: int, video: Video) -> int:
         return sum(held(override(ZCU102, {"policy.batch": batch}), video).values())
 

@@ -60,9 +60,7 @@ LINEAR = {"model.head": {"kind": "linear", "vocabulary": 128_256}}
         ),
     ],
 )
-def test_a_misfit_says_how_much_is_missing_and_of_what(
-    name: str, changes: dict[str, object], line: str
-) -> None:
+def test_a_misfit_says_how_much_is_missing_and_of_what(name, changes, line):
     report = check_fit(override(load_design(name), changes), VILA_U)
     assert not report.fits
     assert report.misfits == (line,)
@@ -162,9 +160,7 @@ def test_exactly_full_fits(needed: float, ok: bool) -> None:
 
 @settings(max_examples=30)
 @given(st.integers(1, 40), st.integers(1, 4), st.booleans(), st.integers(1, 12), st.data())
-def test_what_fits_fits_with_less_to_hold(
-    batch: int, cores: int, include_head: bool, frames: int, data: st.DataObject
-) -> None:
+def test_what_fits_fits_with_less_to_hold(batch, cores, include_head, frames, data):
     def report(batch: int, include_head: bool, frames: int) -> FitReport:
         changes = {"policy.batch": batch, "machine.include_head": include_head}
         design = override(ZCU102_16GB, {**changes, "machine.cores": cores})
