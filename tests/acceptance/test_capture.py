@@ -60,7 +60,6 @@ def test_remaking_gives_the_same_bytes_through_the_command_line(tmp_path: Path, 
     result = CliRunner().invoke(carsim, arguments)
     assert result.exit_code == 0, result.output
     assert "eligible steps (first frame left out)" in result.stdout
-    assert tiny.path is not None
     assert (tmp_path / "tiny.npz").read_bytes() == tiny.path.read_bytes()
     refused = CliRunner().invoke(carsim, arguments)
     assert "exists already" in str(refused.exception)
@@ -172,7 +171,6 @@ def test_scores_kept_in_steps_change_no_decision(tmp_path: Path, tiny: Trace) ->
     np.testing.assert_array_equal(scores[~on_grid], fine[~on_grid])
     assert (abs(fine[~on_grid] - 1) < 0.125).all(), "only next to tau is a score kept as it was"
     assert np.abs(scores - fine).max() <= 0.1255
-    assert tiny.path is not None
     assert (tmp_path / "made.npz").stat().st_size < 0.7 * tiny.path.stat().st_size
 
 
@@ -282,7 +280,6 @@ def test_kinds_of_attention_from_outside_are_captured(tmp_path, attention, tiny)
     if not trace.meta.attention.records:
         assert trace.reads is None
         return
-    assert trace.reads is not None
     assert trace.reads.tokens.shape == (512, 2, 1, 4)
     assert 20 <= trace.reads.tokens.max() <= 21
     assert 1 < trace.reads.runs.mean() < 20

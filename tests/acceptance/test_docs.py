@@ -99,7 +99,6 @@ def test_citation_and_changelog_are_of_this_version() -> None:
     assert citation["license"] == project["license"]
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     latest = re.search(r"^## \[(.+?)\]", changelog, re.MULTILINE)
-    assert latest is not None
     assert latest[1] in ("Unreleased", project["version"])
     assert "### Model changes" in changelog
 

@@ -46,7 +46,6 @@ def test_quality_is_the_loss_on_true_tokens_with_and_without_skips(tmp_path: Pat
     np.testing.assert_array_equal(own.tokens, group.tokens)
     assert not beside.replay.any()
     quality = measured.meta.quality
-    assert quality is not None
     assert (quality.n_clips, quality.first_frame) == (2, 1)
     for found, losses in (("own", own.nats), ("dense", beside.nats)):
         by_hand = losses[256:].mean(axis=0)
@@ -59,12 +58,10 @@ def test_given_clips_have_a_quality_too_and_nothing_is_lost_where_nothing_is_ski
     forced = {"n_frames": 2, "given_frames": "absent", "sampling": "absent"}
     recipe = read(measured_recipe(tmp_path, **forced))
     quality = capture(recipe, tmp_path, workers=0).meta.quality
-    assert quality is not None
     assert quality.first_frame == 1
     assert quality.loss.mean != 0
     never = recipe.model_copy(update={"tau": float("inf")})
     quality = capture(never, tmp_path, workers=0).meta.quality
-    assert quality is not None
     assert quality.loss == Interval(0.0, 0.0, 0.0)
 
 
@@ -79,7 +76,6 @@ def test_given_clips_have_a_quality_too_and_nothing_is_lost_where_nothing_is_ski
 def test_any_approximation_alone_is_measured_against_dense(tmp_path, changes, least):
     path = measured_recipe(tmp_path, tau=None, n_frames=2, quality={"clips": 1}, **changes)
     quality = capture(read(path), tmp_path, workers=0).meta.quality
-    assert quality is not None
     assert quality.n_clips == 1
     assert (quality.loss.mean == 0) == (least == 0)
     assert abs(quality.loss.mean) >= least
@@ -109,7 +105,6 @@ def test_info_shows_the_quality(measured: Trace) -> None:
     shown = re.sub(r"\x1b\[[0-9;]*m", "", CliRunner().invoke(carsim, command, env=terminal).output)
     assert max(map(len, shown.splitlines())) <= 80
     output, quality = CliRunner().invoke(carsim, command).output, measured.meta.quality
-    assert quality is not None
     for words in (
         "frames 1-2 of 2 clips; dense: no replay, dense attention",
         f"{quality.teacher_forced_nats.own_mean:.3f}",

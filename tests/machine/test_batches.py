@@ -53,7 +53,6 @@ def test_a_part_reads_what_its_own_steps_read() -> None:
     batches = replace(make_batches(decisions(4), 2), reads=(tokens, tokens + 1))
     part = batches.part(np.array([0, 2]), most=1)
     assert part.replay.tolist() == batches.replay[:1, [0, 2]].tolist()
-    assert part.reads is not None
     assert part.reads[0].tolist() == [[[0, 1], [4, 5]]]
     assert part.reads[1].tolist() == [[[1, 2], [5, 6]]]
 

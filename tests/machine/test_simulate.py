@@ -171,7 +171,6 @@ def _mlp_weights(body: Body, layer: int) -> int:
     """Weights of a layer's MLP that multiply one token."""
     if body.is_dense(layer):
         return 3 * body.hidden_size * body.dense_ffn_size
-    assert body.experts is not None
     width = body.experts.active * body.ffn_size + body.experts.shared_ffn_size
     return body.hidden_size * (3 * width + body.experts.count)
 
