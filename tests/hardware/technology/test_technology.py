@@ -115,27 +115,6 @@ def test_boards_of_before_say_nothing_of_a_technology() -> None:
     assert Board.model_validate(said) == Board.model_validate(raw["board"])
 
 
-@pytest.mark.parametrize(
-    ("change", "line"),
-    [
-        (
-            "board.technology.kind=cmos",
-            "kind: no technology 'cmos'; known are fpga, versal, asic, toy",
-        ),
-        ("board.technology.area=1", "kind: is missing; 'carsim config schema' lists the kinds"),
-        ("board.technology={kind: fpga, area: 1}", "unknown key 'area'"),
-        (
-            "board.dsp=null",
-            "is missing; add it; for a chip that is no FPGA write technology: .kind: asic",
-        ),
-        ("board.lut=0", "for a chip that is no FPGA"),
-    ],
-)
-def test_a_bad_technology_is_one_line(change: str, line: str) -> None:
-    with pytest.raises(InputError, match=line):
-        load_design("zcu102", [change])
-
-
 def test_an_fpga_needs_the_constants_of_its_clock() -> None:
     design = load_design("zcu102", ["energy.clock_uw_per_mhz_klut=null"])
     with pytest.raises(InputError, match="clock_uw_per_mhz_klut: is missing; add it"):
