@@ -55,9 +55,7 @@ def test_libraries_are_named_as_the_package_states_them(monkeypatch: pytest.Monk
     assert install_command("studio") == f"{start} 'dash<5' 'flask<4,>=3'"
 
 
-def test_one_that_is_broken_is_not_called_absent(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_one_that_is_broken_is_not_called_absent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     (tmp_path / "optuna.py").write_text("import no_such_module", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "optuna", raising=False)

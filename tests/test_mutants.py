@@ -32,9 +32,7 @@ def test_tests_that_hang_are_no_tests_that_fail(tmp_path, monkeypatch: pytest.Mo
     assert outcome(tmp_path, ["tests"]) == "hang"
 
 
-def test_mutants_are_drawn_by_their_seed_and_leave_annotations_alone(
-    tmp_path, monkeypatch: pytest.MonkeyPatch, capsys
-) -> None:
+def test_mutants_are_drawn_by_their_seed_and_leave_annotations_alone(tmp_path, monkeypatch, capsys):
     pytest.importorskip("cosmic_ray")
     monkeypatch.setattr("drawn_mutants.ROOT", tmp_path)
     (tmp_path / "carsim").mkdir()

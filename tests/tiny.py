@@ -32,13 +32,7 @@ energy: {preset: fpga_16nm}
 """
 
 TINY = Geometry(
-    name="tiny",
-    n_layers=4,
-    hidden_size=64,
-    n_heads=4,
-    n_kv_heads=4,
-    head_dim=16,
-    ffn_size=172,
+    name="tiny", n_layers=4, hidden_size=64, n_heads=4, n_kv_heads=4, head_dim=16, ffn_size=172
 )
 
 

@@ -15,13 +15,7 @@ def make_meta(**changes: Any) -> TraceMeta:
         "producer": "tests",
         "producer_version": "0",
         "decoded": Geometry(
-            name="tiny",
-            n_layers=2,
-            hidden_size=8,
-            n_heads=2,
-            n_kv_heads=1,
-            head_dim=4,
-            ffn_size=16,
+            name="tiny", n_layers=2, hidden_size=8, n_heads=2, n_kv_heads=1, head_dim=4, ffn_size=16
         ),
         "n_frames": 3,
         "tokens_per_frame": 4,

@@ -15,14 +15,7 @@ from toy_policies import registered
 from carsim.base.errors import InputError
 from carsim.base.yaml_file import read_mapping
 from carsim.cli import carsim
-from carsim.decisions.trace import (
-    Trace,
-    captured,
-    load_trace,
-    rethreshold,
-    save_trace,
-    trace_stats,
-)
+from carsim.decisions.trace import Trace, captured, load_trace, rethreshold, save_trace, trace_stats
 from carsim.decisions.trace.npz import npz_bytes
 from carsim.decoder.calibrate import calibrate
 from carsim.decoder.capture import capture, prepare
@@ -61,15 +54,12 @@ def test_a_scene_is_decoded_as_its_codes_are(tmp_path: Path) -> None:
     assert kept == [clip | {"kept_tokens": 0.0}]
 
 
-def test_remaking_gives_the_same_bytes_through_the_command_line(
-    tmp_path: Path, tiny: Trace
-) -> None:
+def test_remaking_gives_the_same_bytes_through_the_command_line(tmp_path: Path, tiny: Trace):
     recipe = make_recipe(tmp_path)
     arguments = ["capture", str(recipe), "--workers", "2"]
     result = CliRunner().invoke(carsim, arguments)
     assert result.exit_code == 0, result.output
     assert "eligible steps (first frame left out)" in result.stdout
-    assert tiny.path is not None
     assert (tmp_path / "tiny.npz").read_bytes() == tiny.path.read_bytes()
     refused = CliRunner().invoke(carsim, arguments)
     assert "exists already" in str(refused.exception)
@@ -154,9 +144,7 @@ def test_exempt_layers_are_scored_and_never_replay(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "changes", [{}, {"exempt_layers": [1]}, {"decision_scope": "batch", "tau": 0.5}]
 )
-def test_calibration_finds_the_ratio_that_is_asked_for(
-    tmp_path: Path, changes: dict[str, Any]
-) -> None:
+def test_calibration_finds_the_ratio_that_is_asked_for(tmp_path: Path, changes: dict[str, Any]):
     recipe = read(make_recipe(tmp_path, **changes))
     found = calibrate(recipe, tmp_path, 0.3, workers=0)
     applied = capture(recipe.model_copy(update={"tau": found.tau}), tmp_path, workers=0)
@@ -183,7 +171,6 @@ def test_scores_kept_in_steps_change_no_decision(tmp_path: Path, tiny: Trace) ->
     np.testing.assert_array_equal(scores[~on_grid], fine[~on_grid])
     assert (abs(fine[~on_grid] - 1) < 0.125).all(), "only next to tau is a score kept as it was"
     assert np.abs(scores - fine).max() <= 0.1255
-    assert tiny.path is not None
     assert (tmp_path / "made.npz").stat().st_size < 0.7 * tiny.path.stat().st_size
 
 
@@ -281,9 +268,7 @@ def test_info_shows_and_exports_what_the_trace_holds(tiny: Trace) -> None:
 @pytest.mark.parametrize(
     "attention", [{"kind": "second_block", "last": 300}, {"kind": "best_keys", "k": 20}]
 )
-def test_kinds_of_attention_from_outside_are_captured(
-    tmp_path: Path, attention: dict[str, Any], tiny: Trace
-) -> None:
+def test_kinds_of_attention_from_outside_are_captured(tmp_path, attention, tiny):
     """A kind of one class outside of the package: recipe, closed loop with replay, trace, file."""
     with registered():
         saved = made(tmp_path, attention=attention)
@@ -295,7 +280,6 @@ def test_kinds_of_attention_from_outside_are_captured(
     if not trace.meta.attention.records:
         assert trace.reads is None
         return
-    assert trace.reads is not None
     assert trace.reads.tokens.shape == (512, 2, 1, 4)
     assert 20 <= trace.reads.tokens.max() <= 21
     assert 1 < trace.reads.runs.mean() < 20
@@ -314,9 +298,7 @@ def test_kinds_of_attention_from_outside_are_captured(
         ({"kind": "cosine"}, 0.9, "cosine of queries (head 0)"),
     ],
 )
-def test_rules_of_replay_are_captured(
-    tmp_path: Path, rule: dict[str, Any], tau: float, words: str
-) -> None:
+def test_rules_of_replay_are_captured(tmp_path: Path, rule: dict[str, Any], tau: float, words: str):
     """Recipe, closed loop, trace, file, another threshold; one of the rules is from outside."""
     with toy_rules.registered():
         saved = made(tmp_path, rule=rule, tau=tau)

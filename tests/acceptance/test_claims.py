@@ -3,6 +3,7 @@
 import importlib.util
 import json
 from collections import Counter
+from importlib.metadata import version
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -55,3 +56,4 @@ def test_the_command_prints_the_page_of_every_claim() -> None:
     for row in claims():
         assert row["claim"].replace("|", "\\|") in page
     assert json.loads(printed)["claims"] == claims()
+    assert json.loads(printed)["carsim_version"] == version("carsim")

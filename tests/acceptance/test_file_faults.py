@@ -123,9 +123,7 @@ def contents(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_at_any_operation_leaves_nothing_half_written(
-    given: Path, tmp_path: Path, name: str, fault: str
-) -> None:
+def test_a_fault_at_any_operation_leaves_nothing_half_written(given, tmp_path, name, fault):
     whole: list[str] = []
     for number in range((len(name) + len(fault)) % STEP, 10_000, STEP):
         folder = tmp_path / str(number)

@@ -7,13 +7,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
-from explore_study import restated, write_study
+from explore_study import make_study, restated
 
 from carsim.base.errors import InputError
 from carsim.cli import carsim
 from carsim.explore.frame import frame_of
 from carsim.explore.store import open_store
-from carsim.explore.study import load_study
 from carsim.explore.sweep import sweep
 from carsim.metrics import METRICS
 
@@ -24,7 +23,7 @@ GOALS = {"latency_s": "min", "replay_eligible": "min"}
 def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """18 points of the toy, in a folder that tests copy."""
     folder = tmp_path_factory.mktemp("swept")
-    sweep(load_study(write_study(folder, objectives=GOALS)), folder / "out", workers=0)
+    sweep(make_study(folder, objectives=GOALS), folder / "out", workers=0)
     return folder / "out"
 
 
@@ -72,15 +71,8 @@ def test_the_table_names_axes_objectives_and_knee(stored: Path) -> None:
     output = call(stored).output
     title, *lines = (line for line in output.splitlines() if line.strip())
     assert "toy study" in title
-    assert {*" ".join(lines).split()} >= {
-        "cores",
-        "tau",
-        "schedule",
-        "latency",
-        "[s]",
-        "replay",
-        "ratio",
-    }
+    wanted = {"cores", "tau", "schedule", "latency", "[s]", "replay", "ratio"}
+    assert wanted <= {*" ".join(lines).split()}
     assert sum(line.split()[0] == "knee" for line in lines) == 1
     assert "evaluated by" not in output
 
@@ -88,9 +80,7 @@ def test_the_table_names_axes_objectives_and_knee(stored: Path) -> None:
 def test_one_core_under_two_mappings_is_one_point(tmp_path: Path) -> None:
     axes = {"machine.mapping": ["batch", "tensor"], "machine.cores": [1, 2]}
     goals = ["latency_s", "dsp"]
-    sweep(
-        load_study(write_study(tmp_path, axes=axes, objectives=goals)), tmp_path / "out", workers=0
-    )
+    sweep(make_study(tmp_path, axes=axes, objectives=goals), tmp_path / "out", workers=0)
     points = points_of(tmp_path / "out")
     one = points[points["machine.cores"] == 1]
     assert one["latency_s"].nunique() == 1, "the premise"
@@ -108,9 +98,7 @@ def test_one_objective_and_a_constraint_of_the_command_line(stored: Path) -> Non
     assert document["files"] == []
 
 
-def test_a_store_of_other_code_says_so_and_takes_no_further_points(
-    swept: Path, stored: Path
-) -> None:
+def test_a_store_of_other_code_says_so_and_takes_no_further_points(swept: Path, stored: Path):
     for key, value, message in (
         ("code", "other", "were evaluated by other code of carsim"),
         ("version", "0.0.1", "were evaluated by carsim 0.0.1; this is"),
@@ -120,7 +108,7 @@ def test_a_store_of_other_code_says_so_and_takes_no_further_points(
         assert message in call(stored).output
     document = json.loads(call(stored, "--json").output)
     assert (document["same_code"], document["carsim_version"]) == (True, "0.0.1")
-    study = load_study(write_study(stored.parent, objectives=GOALS))
+    study = make_study(stored.parent, objectives=GOALS)
     with pytest.raises(InputError, match="or run that version"):
         sweep(study, stored, workers=0)
 
@@ -134,9 +122,7 @@ def test_a_store_of_other_code_says_so_and_takes_no_further_points(
         (("--constraint", "latency_s < 0"), "none of 18 points"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(
-    stored: Path, arguments: tuple[str, ...], expected: str
-) -> None:
+def test_what_cannot_be_asked_is_refused(stored: Path, arguments: tuple[str, ...], expected: str):
     result = call(stored, *arguments)
     assert isinstance(result.exception, InputError)
     assert expected in str(result.exception)

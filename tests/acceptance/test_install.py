@@ -78,9 +78,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
     return Checkout(tmp_path, monkeypatch)
 
 
-def test_an_environment_is_made_once(
-    checkout: Checkout, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_environment_is_made_once(checkout: Checkout, capsys: pytest.CaptureFixture[str]):
     assert checkout.ready() == ["."]
     assert "Installing carsim and what it needs" in capsys.readouterr().err
     assert checkout.ready() == []
@@ -95,9 +93,7 @@ def test_an_extra_is_added_to_what_is_there_and_covers_it(checkout: Checkout) ->
     assert checkout.ready("dev") == []
 
 
-def test_a_changed_dependency_or_a_moved_checkout_makes_it_anew(
-    checkout: Checkout, tmp_path: Path
-) -> None:
+def test_a_changed_dependency_or_a_moved_checkout_makes_it_anew(checkout: Checkout, tmp_path: Path):
     checkout.ready("dev")
     checkout.edit("line-length = 100", "line-length = 99")
     assert checkout.ready("dev") == [], "settings of tools are not installed"
@@ -118,18 +114,14 @@ def test_an_environment_of_ones_own_is_added_to(checkout: Checkout) -> None:
     assert own.exists()
 
 
-def test_an_unsupported_python_makes_it_with_a_supported_one_that_runs(
-    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unsupported_python_makes_it_with_a_supported_one_that_runs(checkout, monkeypatch):
     monkeypatch.setattr(sys, "version_info", (3, 9, 18))
     checkout.python("python3.13", runs=False)
     checkout.python("python3.12")
     assert checkout.ready() == ["."]
 
 
-def test_no_supported_python_gets_one_clear_line(
-    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_supported_python_gets_one_clear_line(checkout, monkeypatch):
     monkeypatch.setattr(sys, "version_info", (3, 9, 18))
     monkeypatch.setattr(sys, "version", "3.9.18 (main)")
     for minor in (11, 12, 13):
@@ -154,7 +146,6 @@ def test_the_package_folder_of_a_checkout_is_a_command(checkout: Checkout) -> No
 
 def test_supported_pythons_are_the_same_everywhere() -> None:
     match = re.fullmatch(r">=3\.(\d+),<3\.(\d+)", PROJECT["requires-python"])
-    assert match is not None
     declared = [line for line in PROJECT["classifiers"] if re.search(r"Python :: 3\.\d+$", line)]
     expected = [
         f"Programming Language :: Python :: 3.{v}" for v in range(*map(int, match.groups()))
@@ -231,9 +222,7 @@ def test_an_unpacked_wheel_runs_on_a_trace_by_name(wheel: Path, tmp_path: Path) 
     assert not list(empty.iterdir())
 
 
-def test_the_source_archive_builds_the_same_wheel(
-    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_source_archive_builds_the_same_wheel(wheel, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     archive = tmp_path / build_sdist(str(tmp_path))
     with tarfile.open(archive) as packed:

@@ -136,9 +136,7 @@ def ignore_hang_up() -> None:
         (signal.SIGSTOP, hang_up, 0),
     ],
 )
-def test_a_sweep_that_gets_a_signal_ends_or_goes_on(
-    folder: Path, number: signal.Signals, before: Callable[[], None], status: int
-) -> None:
+def test_a_sweep_that_gets_a_signal_ends_or_goes_on(folder, number, before, status):
     """The whole group gets it, as from a terminal; one that is stopped is continued."""
     axes = {"machine.cores": [1, 2, 4], "policy.tau": {"range": [-1.0, 0.9, 0.1]}}
     write_study(folder, axes=axes)

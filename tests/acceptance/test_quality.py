@@ -37,9 +37,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     return save_trace(folder / "tiny.npz", trace)
 
 
-def test_quality_is_the_loss_on_true_tokens_with_and_without_skips(
-    tmp_path: Path, measured: Trace
-) -> None:
+def test_quality_is_the_loss_on_true_tokens_with_and_without_skips(tmp_path: Path, measured: Trace):
     """Decoded by hand here, with the clips' own tokens fed throughout."""
     (group,) = prepare(read(measured_recipe(tmp_path)), tmp_path)[1]
     fed = replace(group, sampling=None, given_steps=group.config.n_steps)
@@ -48,7 +46,6 @@ def test_quality_is_the_loss_on_true_tokens_with_and_without_skips(
     np.testing.assert_array_equal(own.tokens, group.tokens)
     assert not beside.replay.any()
     quality = measured.meta.quality
-    assert quality is not None
     assert (quality.n_clips, quality.first_frame) == (2, 1)
     for found, losses in (("own", own.nats), ("dense", beside.nats)):
         by_hand = losses[256:].mean(axis=0)
@@ -57,18 +54,14 @@ def test_quality_is_the_loss_on_true_tokens_with_and_without_skips(
     assert quality.loss.mean == pytest.approx((own.nats - beside.nats)[256:].mean(), abs=1e-5)
 
 
-def test_given_clips_have_a_quality_too_and_nothing_is_lost_where_nothing_is_skipped(
-    tmp_path: Path,
-) -> None:
+def test_given_clips_have_a_quality_too_and_nothing_is_lost_where_nothing_is_skipped(tmp_path):
     forced = {"n_frames": 2, "given_frames": "absent", "sampling": "absent"}
     recipe = read(measured_recipe(tmp_path, **forced))
     quality = capture(recipe, tmp_path, workers=0).meta.quality
-    assert quality is not None
     assert quality.first_frame == 1
     assert quality.loss.mean != 0
     never = recipe.model_copy(update={"tau": float("inf")})
     quality = capture(never, tmp_path, workers=0).meta.quality
-    assert quality is not None
     assert quality.loss == Interval(0.0, 0.0, 0.0)
 
 
@@ -80,20 +73,15 @@ def test_given_clips_have_a_quality_too_and_nothing_is_lost_where_nothing_is_ski
         ({"precision": {"weights": 16}}, 0.0),
     ],
 )
-def test_any_approximation_alone_is_measured_against_dense(
-    tmp_path: Path, changes: dict[str, Any], least: float
-) -> None:
+def test_any_approximation_alone_is_measured_against_dense(tmp_path, changes, least):
     path = measured_recipe(tmp_path, tau=None, n_frames=2, quality={"clips": 1}, **changes)
     quality = capture(read(path), tmp_path, workers=0).meta.quality
-    assert quality is not None
     assert quality.n_clips == 1
     assert (quality.loss.mean == 0) == (least == 0)
     assert abs(quality.loss.mean) >= least
 
 
-def test_captures_share_what_they_are_measured_against(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_captures_share_what_they_are_measured_against(tmp_path, monkeypatch):
     """Another tau decodes itself, sampled and with true tokens, and no reference."""
     decoded: list[int] = []
 
@@ -117,7 +105,6 @@ def test_info_shows_the_quality(measured: Trace) -> None:
     shown = re.sub(r"\x1b\[[0-9;]*m", "", CliRunner().invoke(carsim, command, env=terminal).output)
     assert max(map(len, shown.splitlines())) <= 80
     output, quality = CliRunner().invoke(carsim, command).output, measured.meta.quality
-    assert quality is not None
     for words in (
         "frames 1-2 of 2 clips; dense: no replay, dense attention",
         f"{quality.teacher_forced_nats.own_mean:.3f}",

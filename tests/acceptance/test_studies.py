@@ -131,9 +131,7 @@ def test_what_cannot_be_quoted_is_refused() -> None:
         studies.find("nothing")
 
 
-def test_the_command_says_what_is_stale(
-    toy: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_says_what_is_stale(toy, monkeypatch, capsys):
     monkeypatch.setattr(studies, "folders", lambda: [toy])
     assert studies.main([toy.name, "--reduced", "--points", "3"]) == 0
     assert "agree" in capsys.readouterr().out

@@ -15,12 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from explore_study import write_study
+from explore_study import make_study
 
 from carsim.design import load_design
-from carsim.explore.store import open_folder
-from carsim.explore.study import load_study
-from carsim.explore.sweep import fill
+from carsim.explore.sweep import sweep
 from carsim.studio.fields import FIELDS, SLIDERS
 
 pytest.importorskip("dash")
@@ -40,9 +38,8 @@ SOON_MS = 180_000
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("studio")
-    study = load_study(write_study(folder, objectives=["seconds_per_video", "energy_per_video_j"]))
-    with open_folder(folder / "out") as store:
-        fill(store, study, workers=0)
+    study = make_study(folder, objectives=["seconds_per_video", "energy_per_video_j"])
+    sweep(study, folder / "out", workers=0)
     return folder
 
 
@@ -276,9 +273,7 @@ def violations(page: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize(("size", "theme"), [("wide", "light"), ("phone", "dark")])
-def test_nothing_is_out_of_reach_or_out_of_sight(
-    browser: Any, address: str, size: str, theme: str
-) -> None:
+def test_nothing_is_out_of_reach_or_out_of_sight(browser: Any, address: str, size: str, theme: str):
     width, height = SIZES[size]
     said: list[str] = []
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
@@ -299,9 +294,7 @@ def test_the_page_asks_nobody_else(browser: Any, address: str) -> None:
     assert {url.split("/")[2] for url in asked if url.startswith("http")} == {address.split("/")[2]}
 
 
-def test_a_link_holds_no_token_and_lets_nobody_else_in(
-    browser: Any, context: Any, address: str, tmp_path: Path
-) -> None:
+def test_a_link_holds_no_token_and_lets_nobody_else_in(browser, context, address, tmp_path):
     token = address.split("/open/")[1].split("?")[0]
     page = opened(context, address, [])
     assert token not in page.url
@@ -327,9 +320,7 @@ def test_a_link_holds_no_token_and_lets_nobody_else_in(
     page.close()
 
 
-def test_the_browser_is_opened_through_a_file_of_its_owner(
-    browser: Any, folder: Path, tmp_path: Path
-) -> None:
+def test_the_browser_is_opened_through_a_file_of_its_owner(browser, folder, tmp_path):
     script = tmp_path / "browser.sh"
     script.write_text(
         """#!/bin/sh

@@ -63,9 +63,7 @@ def test_every_trace_has_its_recipe_and_the_folder_is_small() -> None:
 
 @pytest.mark.parametrize("percent", PUBLISHED)
 @pytest.mark.parametrize("kind", ["correlated", "independent"])
-def test_a_published_trace_says_that_it_was_drawn_and_at_which_ratio(
-    percent: int, kind: str
-) -> None:
+def test_a_published_trace_says_that_it_was_drawn_and_at_which_ratio(percent: int, kind: str):
     trace = load_trace(TRACES / f"published_{percent}_{kind}.npz")
     label = f"{SYNTHETIC}, {percent} % of eligible steps"
     assert trace.title.startswith(f"{trace.name}: {label}")
@@ -112,7 +110,6 @@ def test_traces_of_the_small_model_replay_half_and_lose_less_on_a_schedule() -> 
     for trace in traces.values():
         assert (trace.n_layers, trace.n_rows) == (4, 32)
         assert trace_stats(trace).ratio.over_eligible == pytest.approx(0.5, abs=0.001)
-        assert trace.meta.quality is not None
         forced = trace.meta.quality.teacher_forced_nats
         losses.append(np.mean(np.subtract(forced.own, forced.dense)))
     assert losses == sorted(losses, reverse=True)

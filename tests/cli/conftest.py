@@ -22,6 +22,31 @@ def call(monkeypatch, capsys):
 
 
 @pytest.fixture
+def prints(call):
+    """Standard output of a command that succeeds without another word."""
+
+    def run(*arguments):
+        status, out, err = call(*arguments)
+        assert (status, err) == (0, "")
+        return out
+
+    return run
+
+
+@pytest.fixture
+def refuses(call):
+    """The one line with which a command is refused before it has printed anything."""
+
+    def run(*arguments):
+        status, out, err = call(*arguments)
+        assert (status, out, err.count("\n")) == (2, "", 1)
+        assert err.startswith("carsim: ")
+        return err
+
+    return run
+
+
+@pytest.fixture
 def toy(tmp_path):
     """Paths of a design and of a trace."""
     return write_inputs(tmp_path)

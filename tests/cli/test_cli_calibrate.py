@@ -97,7 +97,7 @@ def test_a_design_takes_the_file_says_so_and_stays_bound_to_the_measurement(tmp_
 
 
 @pytest.mark.parametrize(
-    ("point", "change", "problem"),
+    ("given", "change", "problem"),
     [
         ("tokens_per_s=50 @ text:128+64", "", "overhead would be negative"),
         ("tokens_per_s=24 @ text:128+64", "machine.overheads.step_us=9", "would be counted twice"),
@@ -105,38 +105,27 @@ def test_a_design_takes_the_file_says_so_and_stays_bound_to_the_measurement(tmp_
         ("tokens_per_s=-1 @ text:128+64", "", "give a number above 0"),
         ("tokens_per_s=0.01 @ text:128+64", "", "times slower than the hardware bound"),
         ("speed=24 @ text:128+64", "", "say 'tokens_per_s=24.4"),
-    ],
-)
-def test_bad_points_get_one_clear_line(point: str, change: str, problem: str) -> None:
-    with pytest.raises(InputError, match=problem) as caught:
-        fit(measured_points(DESIGN, [point], [change] if change else []))
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("tps,workload\n24,text:128+64", "columns are tps, workload; write tokens_per_s"),
-        ("tokens_per_s,workload\n24", "points.csv:2: has more or fewer"),
+        ("tps,workload\n24,text:128+64", "", "columns are tps, workload; write tokens_per_s"),
+        ("tokens_per_s,workload\n24", "", "points.csv:2: has more or fewer"),
         (
             "tokens_per_s,workload,set\n24,text:1+8,\n24,text:1+8,model.foo=3",
+            "",
             "points.csv:3, column set: model.foo: unknown key 'foo'",
         ),
         # A slow point does not hide one that is faster than memory allows.
-        ("tokens_per_s,workload\n33,text:128+64\n20,text:512+64", "33 tokens/s are faster"),
+        ("tokens_per_s,workload\n33,text:128+64\n20,text:512+64", "", "33 tokens/s are faster"),
     ],
 )
-def test_a_bad_file_of_points_gets_one_clear_line(tmp_path: Path, text: str, problem: str) -> None:
-    path = tmp_path / "points.csv"
-    path.write_text(text, encoding="utf-8")
+def test_bad_points_get_one_clear_line(tmp_path, given, change, problem) -> None:
+    if "\n" in given:  # a file of points
+        (tmp_path / "points.csv").write_text(given, encoding="utf-8")
+        given = str(tmp_path / "points.csv")
     with pytest.raises(InputError, match=problem) as caught:
-        fit(measured_points(DESIGN, [str(path)]))
+        fit(measured_points(DESIGN, [given], [change] if change else []))
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_as_spreadsheets_write_it_is_read_and_contradictions_are_said(
-    tmp_path: Path,
-) -> None:
+def test_a_file_as_spreadsheets_write_it_is_read_and_contradictions_are_said(tmp_path: Path):
     path = tmp_path / "points.csv"
     path.write_text("tokens_per_s, workload\n28, text:16+64\n\n5, text:512+64", "utf-8-sig")
     found = fit(measured_points(DESIGN, [str(path)]))

@@ -50,12 +50,9 @@ def columns_hold(name, heading, axes=()):
     assert not left_out, name
 
 
-def test_a_run_calls_them_by_their_label(call, own, tmp_path):
+def test_a_run_calls_them_by_their_label(call, prints, own, tmp_path):
     out = tmp_path / "out"
-    status, printed, err = call(
-        "run", own[0], "--trace", own[1], "--out", out, "--timeline", "20:22"
-    )
-    assert (status, err) == (0, "")
+    printed = prints("run", own[0], "--trace", own[1], "--out", out, "--timeline", "20:22")
     assert f"{LABEL} + DRS takes " in printed
     assert "FastCar" not in printed
     assert "Decisions: own decisions" in printed
@@ -77,7 +74,7 @@ def test_a_run_calls_them_by_their_label(call, own, tmp_path):
     assert {"comparison.csv", "utilisation.csv"} <= {file.name for file in out.iterdir()}
 
 
-def test_a_sweep_and_its_front_do(call, own, tmp_path):
+def test_a_sweep_and_its_front_do(call, prints, own, tmp_path):
     choice = {"=1+1": {"machine.cores": 1}, "two": {"machine.cores": 2}}
     study = write_study(
         tmp_path,
@@ -86,9 +83,8 @@ def test_a_sweep_and_its_front_do(call, own, tmp_path):
         objectives=["latency_s", "lut"],
     )
     out = tmp_path / "swept"
-    status, _, err = call("sweep", study, "--out", out, "--workers", "0")
-    assert (status, err) == (0, "")
-    _, printed, _ = call("report", out, "--front", "--out", out)
+    prints("sweep", study, "--out", out, "--workers", "0")
+    printed = prints("report", out, "--front", "--out", out)
     assert f"Decisions are {LABEL} in 2 of 4 points." in printed
     assert call("report", out)[0] == 0
     (page,) = out.glob("*.html")

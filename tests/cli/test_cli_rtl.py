@@ -15,10 +15,9 @@ from carsim.hardware.rtl.registers import REGISTERS, markdown
 SMALL = ("--cores", "2", "--sequences", "4", "--queue", "2", "--data-bits", "8", "--no-measure")
 
 
-def test_the_folder_has_what_a_project_needs(call: Any, tmp_path: Path) -> None:
+def test_the_folder_has_what_a_project_needs(prints: Any, refuses: Any, tmp_path: Path) -> None:
     folder = tmp_path / "ip"
-    status, out, err = call("config", "rtl", str(folder), *SMALL, "--clock-mhz", "200")
-    assert (status, err) == (0, "")
+    out = prints("config", "rtl", str(folder), *SMALL, "--clock-mhz", "200")
     assert out.split() == [
         str(folder / f"{deliver.NAME}{end}") for end in (".v", ".h", ".xdc", ".md")
     ]
@@ -35,9 +34,7 @@ def test_the_folder_has_what_a_project_needs(call: Any, tmp_path: Path) -> None:
     assert markdown(REGISTERS) in report
     for each in REGISTERS:
         assert f"#define CARSIM_SCHEDULER_{each.name} 0x{each.offset:02X}u\n" in header
-    status, _, err = call("config", "rtl", str(folder), *SMALL)
-    assert status == 2
-    assert "is there already; name another folder" in err
+    assert "is there already; name another folder" in refuses("config", "rtl", str(folder), *SMALL)
 
 
 def test_registers_are_words_that_do_not_overlap() -> None:
@@ -46,20 +43,15 @@ def test_registers_are_words_that_do_not_overlap() -> None:
     assert not any(offset % 4 for offset in offsets)
 
 
-def test_the_tuned_schedule_has_a_register_more(call: Any, tmp_path: Path) -> None:
-    status, _, err = call("config", "rtl", str(tmp_path), *SMALL, "--schedule", "tuned")
-    assert (status, err) == (0, "")
+def test_the_tuned_schedule_has_a_register_more(prints: Any, refuses: Any, tmp_path: Path) -> None:
+    prints("config", "rtl", str(tmp_path), *SMALL, "--schedule", "tuned")
     assert "_TABLE 0x34u" in (tmp_path / f"{deliver.NAME}.h").read_text(encoding="utf-8")
     assert "| `TABLE` |" in (tmp_path / f"{deliver.NAME}.md").read_text(encoding="utf-8")
-    status, _, err = call("config", "rtl", str(tmp_path / "b"), *SMALL, "--schedule", "pack")
-    assert (status, err) == (
-        2,
-        "carsim: --schedule: got 'pack'; choose one of drs, static, tuned\n",
-    )
+    line = "carsim: --schedule: got 'pack'; choose one of drs, static, tuned\n"
+    assert refuses("config", "rtl", str(tmp_path / "b"), *SMALL, "--schedule", "pack") == line
 
 
 @pytest.mark.parametrize("name", ["cores", "data-bits"])
-def test_a_size_out_of_range_is_one_line(call: Any, name: str, tmp_path: Path) -> None:
-    status, _, err = call("config", "rtl", str(tmp_path), "--no-measure", f"--{name}", "0")
-    assert status == 2
-    assert err.startswith(f"carsim: --{name}: got 0; give 1 to ")
+def test_a_size_out_of_range_is_one_line(refuses: Any, name: str, tmp_path: Path) -> None:
+    line = refuses("config", "rtl", str(tmp_path), "--no-measure", f"--{name}", "0")
+    assert line.startswith(f"carsim: --{name}: got 0; give 1 to ")

@@ -42,6 +42,7 @@ def test_a_part_shows_rows_statistics_notes_and_what_fails(found: dict[str, Part
     for text in ("title of boards", "-10.0 %", "a note", "beyond 5.00%"):
         assert text in result.output
     assert "0 of 1 groups of comparisons are within their bounds." in result.output
+    assert call("array").return_value is None
 
 
 def test_all_parts_show_a_line_per_group_and_rows_on_request(found: dict[str, Part]) -> None:
@@ -61,15 +62,3 @@ def test_json_has_all_rows(found: dict[str, Part]) -> None:
     assert group["carsim"]["worst"] == pytest.approx(0.1)
     assert group["rival"]["mean"] == pytest.approx(0.1)
     assert [row["ok"] for row in group["rows"]] == [True, False]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--short", "boards"], "--short goes with all parts or fidelity"),
-        (["nothing"], "'nothing' is not one of"),
-        (["claims", "--every"], "claims takes --json only"),
-    ],
-)
-def test_bad_arguments_get_one_clear_line(arguments: list[str], message: str) -> None:
-    assert message in str(call(*arguments).exception)

@@ -19,8 +19,6 @@ PER_FRAME, ROWS, HEADS, SIZE = 4, 4, 2, 3
 @pytest.fixture(scope="module")
 def hook() -> Any:
     spec = importlib.util.spec_from_file_location("fastcar_trace", HOOK)
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -94,9 +94,7 @@ def numpy_decode(
     ],
     ids=lambda change: "-".join(map(str, change)) or "released",
 )
-def test_hooks_decide_and_compute_what_the_numpy_decoder_does(
-    tiny: Tiny, change: dict[str, Any]
-) -> None:
+def test_hooks_decide_and_compute_what_the_numpy_decoder_does(tiny: Tiny, change: dict[str, Any]):
     recipe = plan(**({"tau": 0.03} | change))
     watch = Watch(greedy(tiny), [], [])
     trace = capture_hf(tiny.model, recipe, watch)

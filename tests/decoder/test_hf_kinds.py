@@ -14,13 +14,8 @@ from carsim.decoder.hf.checkpoint import KINDS
 
 N = plan().tokens_per_frame
 SIZES = {
-    "vocab_size": VOCABULARY,
-    "hidden_size": 32,
-    "intermediate_size": 40,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 12,
+    **{"vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 40, "head_dim": 12},
+    **{"num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2},
 }
 
 
@@ -38,9 +33,7 @@ def save(folder: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_scores_of_the_paper_are_the_logits_of_attention(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scores_of_the_paper_are_the_logits_of_attention(kind, tmp_path, monkeypatch):
     save(tmp_path / kind, kind)
     model = load_checkpoint(tmp_path / kind, dtype="float64")
     module = sys.modules[type(model.body).__module__]

@@ -12,14 +12,8 @@ from hf_maker import edit_config, refused, write_recipe
 from carsim.decisions.trace import Geometry
 from carsim.decoder.hf import read_geometry
 
-CONFIG = {
-    "model_type": "llama",
-    "num_hidden_layers": 3,
-    "hidden_size": 32,
-    "num_attention_heads": 4,
-    "intermediate_size": 40,
-    "vocab_size": 64,
-}
+CONFIG = {"model_type": "llama", "hidden_size": 32, "intermediate_size": 40}
+CONFIG |= {"num_hidden_layers": 3, "num_attention_heads": 4, "vocab_size": 64}
 
 
 @pytest.fixture
@@ -69,9 +63,7 @@ def test_other_types_have_defaults_of_their_own(folder: Path) -> None:
         (lambda f: (f / "config.json").write_bytes(b"\xff"), "is not UTF-8 text"),
     ],
 )
-def test_bad_configurations_get_one_line(
-    folder: Path, damage: Callable[[Path], Any], words: str
-) -> None:
+def test_bad_configurations_get_one_line(folder: Path, damage: Callable[[Path], Any], words: str):
     damage(folder)
     assert words in refused(write_recipe(folder.parent))
 
@@ -93,9 +85,7 @@ def weigh(folder: Path, *names: str, **mapped: str) -> None:
         (lambda f: (f / "model.safetensors.index.json").write_text("[]"), "has no weight_map"),
     ],
 )
-def test_nothing_but_safetensors_of_the_folder_is_read(
-    folder: Path, damage: Callable[[Path], Any], words: str
-) -> None:
+def test_nothing_but_safetensors_of_the_folder_is_read(folder, damage, words):
     damage(folder)
     assert words in refused(write_recipe(folder.parent))
 
@@ -128,9 +118,7 @@ def test_options_that_do_not_fit_get_one_line(folder: Path) -> None:
     assert "exists already" in refused(recipe)
 
 
-def test_without_the_extra_one_line_says_how_to_get_it(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_extra_one_line_says_how_to_get_it(folder, monkeypatch):
     weigh(folder, "model.safetensors")
     monkeypatch.setitem(sys.modules, "torch", None)
     line = refused(write_recipe(folder.parent))

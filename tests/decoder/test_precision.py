@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decoder_oracle import decode_steps, naive_round, oracle_decode
+from decoder_oracle import decode_with as run
+from decoder_oracle import naive_round, naive_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -13,7 +14,6 @@ from random_model import random_model
 from carsim.decisions.attention import Streaming
 from carsim.decisions.trace.precision import PRODUCTS, Calibration, DecoderPrecision, Grouped
 from carsim.decoder.content import Codebook
-from carsim.decoder.decode import prefill
 from carsim.decoder.group import RowGroup
 from carsim.decoder.layers import rms_norm
 from carsim.decoder.precision import (
@@ -27,21 +27,8 @@ from carsim.decoder.precision import (
     unpolished,
 )
 from carsim.decoder.quantise import collect, quantise
-from carsim.decoder.structures import (
-    Array,
-    Config,
-    DecoderPolicy,
-    Weights,
-    stack_weights,
-)
-from carsim.testing.decoder import (
-    MASK,
-    PROMPT,
-    WIDTH,
-    DecodedLog,
-    make_config,
-    make_inputs,
-)
+from carsim.decoder.structures import Array, Config, DecoderPolicy, Weights, stack_weights
+from carsim.testing.decoder import PROMPT, WIDTH, make_config
 
 NUMBERS = st.floats(-1e4, 1e4, width=32)
 ROWS = arrays.arrays(np.float64, st.tuples(st.integers(1, 9), st.just(12)), elements=NUMBERS)
@@ -81,15 +68,6 @@ def make_group(config: Config, seed: int = 0) -> RowGroup:
 
 def make(config: Config, wanted: DecoderPrecision) -> Weights:
     return quantise(make_group(config), wanted, lambda units: None)
-
-
-def run(config: Config, policy: DecoderPolicy, weights: Weights, rows: Any = slice(None)) -> Any:
-    """Hidden states [S, B, d], the state, and what was recorded."""
-    prompt, embeddings = make_inputs(config)
-    kept = DecodedLog(config, len(MASK[rows]))
-    state, _ = prefill(config, policy, weights, prompt[rows], MASK[rows])
-    hidden = decode_steps(config, policy, weights, state, embeddings[:, rows], kept)
-    return hidden, state, kept
 
 
 # ------------------------------------------------------------------------------------ rounding
@@ -133,12 +111,6 @@ def test_polishing_is_undone(value: float, w: float) -> None:
     assert unpolished(polished(x, factor), factor) == pytest.approx(x, rel=1e-6, abs=1e-6 * w)
 
 
-def test_polishing_is_the_formula_of_the_paper() -> None:
-    x, w = np.array([-5.0, -0.1, 0.0, 0.2, 300.0]), np.array(0.7)
-    expected = np.sign(x) * (np.log2(np.abs(x) + w) - np.log2(w))
-    np.testing.assert_allclose(polished(x, w), expected, atol=1e-12)
-
-
 @given(ROWS)
 def test_w_is_the_95th_percentile_and_never_zero(x: Array) -> None:
     w, expected = polishing(x), np.percentile(np.abs(x), 95, axis=0)
@@ -162,9 +134,7 @@ def test_polishing_helps_where_outliers_stretch_the_grid() -> None:
 
 
 @given(st.integers(0, 10_000), BITS, st.integers(1, 40))
-def test_compensation_does_not_raise_the_error_on_its_samples(
-    seed: int, bits: int, samples: int
-) -> None:
+def test_compensation_does_not_raise_the_error_on_its_samples(seed: int, bits: int, samples: int):
     rng = np.random.default_rng(seed)
     x, w = rng.normal(size=(1, samples, 6)) ** 3, rng.normal(size=(6, 4))
     x_rounded = Inputs.of(x, bits, polish=bool(seed % 2)).round(0, x[0])
@@ -207,10 +177,7 @@ def test_equals_the_naive_decoder(n_kv_heads: int, fields: Any, attention: Any) 
     weights = make(config, DecoderPrecision.model_validate(fields))
     policy = DecoderPolicy((0.0, 0.0), **({"attention": attention} if attention else {}))
     hidden, _, kept = run(config, policy, weights)
-    prompt, embeddings = make_inputs(config)
-    prompts = [x[valid] for x, valid in zip(prompt, MASK, strict=True)]
-    units = [[row] for row in range(4)]
-    naive = oracle_decode(config, policy, weights, prompts, embeddings, units)
+    naive = naive_rows(config, policy, weights)
     np.testing.assert_array_equal(kept.replay, naive.replay)
     np.testing.assert_allclose(kept.mlp, naive.mlp, atol=1e-8)
     np.testing.assert_allclose(hidden, naive.hidden, atol=1e-8)
@@ -225,22 +192,6 @@ def test_sixteen_bits_decode_to_the_bit_as_without_a_precision(dtype: str) -> No
     assert hidden.tobytes() == expected.tobytes()
     assert state.k.tobytes() == expected_state.k.tobytes()
     assert state.held.tobytes() == expected_state.held.tobytes()
-
-
-@pytest.mark.parametrize("bits", [4, 8])
-def test_a_replay_adds_the_stored_code_which_is_never_rounded_again(bits: int) -> None:
-    """The first frame computes, all later ones replay: what they add is one rounding away."""
-    config = make_config()
-    _, state, kept = run(
-        config, DecoderPolicy((-np.inf, -np.inf)), make(config, precision(replay=bits))
-    )
-    assert kept.replay[3:].all()
-    fresh = kept.mlp[:3]
-    stored = rounded(fresh, Grouped(bits=bits))  # type: ignore[arg-type]
-    assert not np.array_equal(stored, fresh)
-    np.testing.assert_array_equal(kept.mlp[3:6], stored)
-    np.testing.assert_array_equal(kept.mlp[6:], stored)
-    np.testing.assert_array_equal(state.held.transpose(2, 0, 1, 3), stored)
 
 
 def test_weights_are_rounded_per_output_channel_or_in_groups_of_inputs() -> None:

@@ -40,9 +40,7 @@ def test_a_scene_is_found_by_name_and_cut_to_length(file: Path) -> None:
         ("real", 2, 8, r"scene 'real': expected integers"),
     ],
 )
-def test_a_wrong_scene_is_one_line(
-    file: Path, name: str, frames: int, n_codes: int, words: str
-) -> None:
+def test_a_wrong_scene_is_one_line(file: Path, name: str, frames: int, n_codes: int, words: str):
     with pytest.raises(InputError, match=words) as caught:
         load_scene(file, name, frames, n_codes)
     assert "\n" not in str(caught.value)

@@ -48,7 +48,6 @@ def test_no_worker_outlives_the_command(tmp_path: Path, name: str) -> None:
         start_new_session=True,
     ) as process:
         try:
-            assert process.stdout is not None
             assert [process.stdout.readline() for _ in range(2)] == ["working\n"] * 2
             os.kill(process.pid, number)
             out, _ = process.communicate(timeout=120)

@@ -60,9 +60,7 @@ def test_a_file_has_as_many_parameters_as_its_checkpoint(name: str, tmp_path: Pa
         ("deepseek_v3", 512 + 64, (None, ())),
     ],
 )
-def test_what_a_token_adds_to_the_cache_of_a_layer(
-    name: str, elements: int, windows: tuple[int | None, tuple[int, ...]], tmp_path: Path
-) -> None:
+def test_what_a_token_adds_to_the_cache_of_a_layer(name, elements, windows, tmp_path):
     model = design_of(tmp_path, CONFIGS[name], kv={"bits": 16}).model
     assert model.kv.bytes_of(model.body.kv_elements) == 2 * elements
     assert attend_op(model, 1, 1, Slice()).stream_bytes == 2 * elements
@@ -81,9 +79,7 @@ def test_the_path_is_relative_to_the_design_and_may_be_a_folder(tmp_path: Path) 
     assert model.body.n_layers == 32
 
 
-def test_from_the_command_line_a_file_takes_the_place_of_a_preset(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_from_the_command_line_a_file_takes_the_place_of_a_preset(tmp_path, monkeypatch):
     (tmp_path / "own.json").write_text(json.dumps(CONFIGS["qwen3_8b"]), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     design = load_design("kv260", ["model.from=own.json"])
@@ -181,9 +177,7 @@ def without(key: str) -> Callable[[dict[str, Any]], Any]:
         ),
     ],
 )
-def test_what_makes_no_sense_gets_one_line(
-    tmp_path: Path, name: str, change: Callable[[dict[str, Any]], Any], line: str
-) -> None:
+def test_what_makes_no_sense_gets_one_line(tmp_path, name, change, line):
     with pytest.raises(InputError) as refused:
         design_of(tmp_path, change(CONFIGS[name]))
     assert line in str(refused.value)
@@ -207,9 +201,7 @@ def test_what_is_no_json_gets_one_line(tmp_path: Path, text: str) -> None:
         ({"from": "a.json", "preset": "tiny"}, "$.model.preset: goes against model.from; give one"),
     ],
 )
-def test_paths_that_make_no_sense_get_one_line(
-    tmp_path: Path, model: dict[str, Any], line: str
-) -> None:
+def test_paths_that_make_no_sense_get_one_line(tmp_path: Path, model: dict[str, Any], line: str):
     (tmp_path / "d.yaml").write_text(json.dumps(raw_design() | {"model": model}))
     with pytest.raises(InputError) as refused:
         load_design(str(tmp_path / "d.yaml"))

@@ -17,8 +17,7 @@ def copy(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["base/errors.py", "hardware/memory/new.py", "design/presets/new.yaml"],
+    "name", ["base/errors.py", "hardware/memory/new.py", "design/presets/new.yaml"]
 )
 def test_a_changed_or_new_file_is_other_code(copy: Path, name: str) -> None:
     assert code_sha256(copy) == code_sha256()

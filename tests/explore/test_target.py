@@ -49,9 +49,7 @@ def test_the_next_smaller_array_does_not(answers: list[SizedMachine]) -> None:
     assert figures(report.chosen)["frames_per_s"] < 2
 
 
-def test_those_that_reach_it_come_first_and_the_cheapest_before_all(
-    answers: list[SizedMachine],
-) -> None:
+def test_those_that_reach_it_come_first_and_the_cheapest_before_all(answers: list[SizedMachine]):
     prices = [each.value("cost_usd") for each in answers if each.reaches]
     assert prices == sorted(prices)
     assert [each.reaches for each in answers] == sorted((e.reaches for e in answers), reverse=True)
@@ -98,9 +96,7 @@ def _words(machines: list[SizedMachine], boards: tuple[str, ...]) -> list[str]:
         ("frames_per_s >= 2", {"model": "llama"}, "llama"),
     ],
 )
-def test_what_makes_no_sense_is_refused(
-    condition: str, changes: dict[str, Any], message: str
-) -> None:
+def test_what_makes_no_sense_is_refused(condition: str, changes: dict[str, Any], message: str):
     given = {"workload": FRAME, "target": Expression(condition, "`target`"), **changes}
     with pytest.raises(InputError, match=message):
         search_target(Wanted(**given))

@@ -36,9 +36,7 @@ def double_buffered(pieces: int, fetch: Fraction, compute: Fraction) -> Fraction
 
 
 @given(arrays, gemms, st.integers(1, 64))
-def test_total_is_that_of_a_double_buffer_worked_through_piece_by_piece(
-    array: Array, gemm: Gemm, rate: int
-) -> None:
+def test_total_is_that_of_a_double_buffer_worked_through_piece_by_piece(array, gemm, rate):
     got = product(array, gemm, Supply(Fraction(rate)))
     weights = gemm.k * gemm.n * gemm.copies
     pieces = -(-weights // (array.rows * array.cols))
@@ -53,9 +51,7 @@ def test_total_is_that_of_a_double_buffer_worked_through_piece_by_piece(
 
 
 @given(arrays, gemms, st.integers(1, 64), st.integers(1, 64))
-def test_no_product_beats_its_macs_its_bytes_or_more_bandwidth(
-    array: Array, gemm: Gemm, rate: int, more: int
-) -> None:
+def test_no_product_beats_its_macs_its_bytes_or_more_bandwidth(array, gemm, rate, more):
     got = product(array, gemm, Supply(Fraction(rate)))
     assert got.total_cycles * array.macs_per_cycle >= gemm.macs
     assert got.total_cycles * rate >= got.moved_bytes

@@ -8,7 +8,7 @@ import pytest
 from ideal import ideal_hardware
 
 from carsim.base.errors import InputError
-from carsim.decisions.attention import Dense, Streaming
+from carsim.decisions.attention import Dense
 from carsim.decisions.attention.base import KvReads
 from carsim.decisions.replay import FASTCAR, Pairs, ReplayRule
 from carsim.decisions.trace import Decisions
@@ -42,9 +42,7 @@ def rows_of(replay: np.ndarray) -> list[list[int]]:
         (((1, 4), (0, 5)), 2, [[1, 4], [0, 5]], 1, 2),
     ],
 )
-def test_rows_are_taken_in_their_order_and_pairs_stay_whole(
-    pairs: Pairs, batch: int, rows: list[list[int]], videos: int, left_out: int
-) -> None:
+def test_rows_are_taken_in_their_order_and_pairs_stay_whole(pairs, batch, rows, videos, left_out):
     batches = make_batches(decisions(6, pairs), batch)
     assert rows_of(batches.replay) == rows
     assert (batches.videos_per_batch, batches.left_out_rows) == (videos, left_out)
@@ -55,7 +53,6 @@ def test_a_part_reads_what_its_own_steps_read() -> None:
     batches = replace(make_batches(decisions(4), 2), reads=(tokens, tokens + 1))
     part = batches.part(np.array([0, 2]), most=1)
     assert part.replay.tolist() == batches.replay[:1, [0, 2]].tolist()
-    assert part.reads is not None
     assert part.reads[0].tolist() == [[[0, 1], [4, 5]]]
     assert part.reads[1].tolist() == [[[1, 2], [5, 6]]]
 
@@ -77,9 +74,7 @@ def test_a_part_reads_what_its_own_steps_read() -> None:
         ),
     ],
 )
-def test_a_batch_that_rows_do_not_make_up_is_refused(
-    made: Decisions, batch: int, line: str
-) -> None:
+def test_a_batch_that_rows_do_not_make_up_is_refused(made: Decisions, batch: int, line: str):
     with pytest.raises(InputError, match=f"^policy.batch: {re.escape(line)}"):
         make_batches(made, batch)
 
@@ -126,38 +121,10 @@ def test_where_nothing_is_decided_every_core_keeps_its_own() -> None:
         ("pack", "1111111", 0, [3, 3, 1], [2, 2, 1]),  # 0, 1, 2 | 3, 4, 5 | 6, of core 0
     ],
 )
-def test_a_sequence_moves_where_its_core_is_not_its_home(
-    schedule: str, computing: str, home: int, loads: list[int], moved: list[int]
-) -> None:
+def test_a_sequence_moves_where_its_core_is_not_its_home(schedule, computing, home, loads, moved):
     bits = np.array([[bit == "1" for bit in computing]])
     found = core_loads(SCHEDULES[schedule], bits, 3, home)
     assert [each.tolist() for each in found] == [[loads], [moved]]
-
-
-def test_a_small_register_is_filled_group_by_group() -> None:
-    plan = make_plan(drs={"index_register_bits": 3})
-    assert plan.groups(True) == [slice(0, 3), slice(3, 4)]
-    assert plan.groups(False) == [slice(0, 4)]
-    # Without a register, static takes the whole batch at once.
-    assert make_plan("static", drs={"index_register_bits": 3}).groups(True) == [slice(0, 4)]
-
-
-def test_a_decision_is_taken_from_the_second_frame_on() -> None:
-    assert make_plan().scored.tolist() == [False] * 3 + [True] * 3
-    assert not make_plan(rule=None).scored.any()
-
-
-def test_an_aligned_key_is_read_apart_where_the_window_is_shorter_than_a_frame() -> None:
-    # N = 3: the key of 3 tokens ago is the fourth of the window, the current token included.
-    outside = [
-        replace(make_plan(), attention=attention).aligned_outside(None)
-        for attention in (
-            Dense(),
-            Streaming(sinks=0, window=3),
-            Streaming(sinks=0, window=4),
-        )
-    ]
-    assert outside == [False, True, False]
 
 
 @pytest.mark.parametrize("width", [3, 20, 70])  # one whole number for a row, two, seven

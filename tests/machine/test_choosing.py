@@ -6,11 +6,7 @@ from policy_maker import draft_trace
 from tiny import resources, tiny_design
 
 from carsim.cost.capacity import contents
-from carsim.decisions.attention import (
-    ATTENTION,
-    Draft,
-    Streaming,
-)
+from carsim.decisions.attention import ATTENTION, Draft, Streaming
 from carsim.design import load_design
 from carsim.hardware.technology.fpga import CHOICE
 from carsim.machine.builders import BUILDERS
@@ -32,7 +28,6 @@ def test_bytes_read_are_kept_keys_and_values_and_the_policys_own() -> None:
     # elements of a byte, and one of each is written. Of every block of the context, that of the
     # longest prompt, 4 heads of 16 elements of 8 bits with a scale of 16 are read; a quarter of
     # one is written.
-    assert trace.kv_tokens is not None
     means = np.ceil(trace.kv_tokens.mean(axis=(2, 3)))  # [S, L]
     blocks = sum((5 + step + 1) // 4 for step in range(48))
     of_row = 2 * 64 * (means.sum() + 48 * 4) + 4 * (blocks * 4 * 18 + 48 * 18)

@@ -71,9 +71,7 @@ def test_a_precision_is_kept_and_a_board_of_another_technology_takes_its_constan
 
 
 @pytest.mark.parametrize("board", shipped_presets()["board"])
-def test_every_board_has_a_design_or_says_what_is_missing(
-    board: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_every_board_has_a_design_or_says_what_is_missing(board, monkeypatch, tmp_path):
     """Some have none of a resource, which divides nothing; a model of each kind of layer."""
     monkeypatch.setattr(first, "FIELDS", ((), ({"lanes": 16},)))
     fitting, refusals = [], []
@@ -94,10 +92,7 @@ def test_every_board_has_a_design_or_says_what_is_missing(
 @pytest.mark.parametrize(
     ("wish", "message"),
     [
-        (
-            Wish.of("kv269", "tinyllama_1b"),
-            r"board.preset: no preset 'kv269'; did you",
-        ),
+        (Wish.of("kv269", "tinyllama_1b"), r"board.preset: no preset 'kv269'; did you"),
         (Wish.of("kv260", "llama9"), r"model.preset: no preset 'llama9'; .*choose from"),
         (
             Wish.of("kv260", "llama2_7b", bits=16),

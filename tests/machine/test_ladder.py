@@ -189,9 +189,7 @@ def test_a_write_to_a_memory_that_nothing_is_read_from_waits_for_no_latency() ->
 
 
 @given(phases(), st.data())
-def test_operands_of_two_memories_in_turn_take_what_the_machine_takes(
-    phase: Phase, data: st.DataObject
-) -> None:
+def test_operands_of_two_memories_in_turn_take_what_the_machine_takes(phase, data):
     """As where the KV cache lies apart from the weights; of so few tiles all are played."""
     steps = tuple(
         step._replace(path=index % 2, is_kv=index % 2 == 1, slots=60, sides=(), held_back=False)
@@ -233,9 +231,7 @@ def group(hw: Hardware) -> int:
 
 
 @given(hw=hardware(), data=st.data())
-def test_phases_of_machines_keep_their_books_on_both_rungs(
-    hw: Hardware, data: st.DataObject
-) -> None:
+def test_phases_of_machines_keep_their_books_on_both_rungs(hw: Hardware, data: st.DataObject):
     for phase in phases_of(hw, data):
         for timing in (solver.solve(phase), parts.simulate(phase)):
             assert_books_balance(hw, phase, timing)
@@ -270,14 +266,11 @@ def test_many_phases_at_once_are_those_one_by_one(hw: Hardware, data: st.DataObj
 
 
 @given(hw=hardware(), data=st.data())
-def test_the_dispatcher_of_the_machine_runs_beside_the_phase_before(
-    hw: Hardware, data: st.DataObject
-) -> None:
+def test_the_dispatcher_of_the_machine_runs_beside_the_phase_before(hw, data):
     computing = np.array([data.draw(masks(group(hw)))])
     known = np.array([data.draw(st.integers(0, 3000))])
     schedule = SCHEDULES[data.draw(st.sampled_from(sorted(SCHEDULES)))]
     phase = BUILDERS["mlp"](hw, schedule, MlpCases(computing, known))
-    assert phase.dispatch is not None
     run = parts.phase._Run(phase, 0)
     taken = run.dispatched_at + known[0]
     assert (

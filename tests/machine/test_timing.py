@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import simpy
-from ideal import attend, ideal_hardware
+from ideal import TWO_CODES, attend, ideal_hardware
 
-from carsim.cost.fit import activation_bytes_per_token
 from carsim.decisions.attention import PLAIN, SideWork
 from carsim.hardware.schedule import SCHEDULES
 from carsim.machine.cases import AttendCases, MlpCases
@@ -143,9 +142,7 @@ STATIC_CYCLES = 2 * 64 * 4
 @pytest.mark.parametrize(
     ("schedule", "takes"), [("static", STATIC_CYCLES), ("drs", DRS_CYCLES), ("pack", DRS_CYCLES)]
 )
-def test_dispatch_holds_the_mlp_up_as_far_as_the_decision_comes_late(
-    rung: str, schedule: str, takes: int
-) -> None:
+def test_dispatch_holds_the_mlp_up_as_far_as_the_decision_comes_late(rung, schedule, takes):
     # With broadcast weights any core uses what comes: the first four tiles are fetched meanwhile,
     # so that from the last instruction on there are norm (1), gate and up (2), under a central
     # schedule the way to the mapped core (2 x 32 x 2 bytes there and back, 4 cycles, where pack has
@@ -202,17 +199,6 @@ def test_time_spent_queueing_for_the_fullest_core(rung: str) -> None:
     assert "WAIT_CORE" not in starved
 
 
-TWO_CODES = {
-    "kind": "depth_transformer",
-    "n_layers": 1,
-    "hidden_size": 16,
-    "n_heads": 2,
-    "ffn_size": 64,
-    "n_codes": 2,
-    "codebook_size": 10,
-}
-
-
 @RUNGS
 def test_a_head_bound_by_memory_streams_all_its_passes(rung: str) -> None:
     # 32 x 16 = 512 bytes, then per code 768 + 256 + 1024 + 1024 + 160 = 3232: 6976 bytes take 872
@@ -225,9 +211,7 @@ def test_a_head_bound_by_memory_streams_all_its_passes(rung: str) -> None:
 
 @RUNGS
 @pytest.mark.parametrize(("codes", "passes"), [(1, [1]), (2, [1, 2]), (4, [1, 2, 3, 4])])
-def test_a_head_bound_by_compute_runs_its_passes_one_after_the_other(
-    rung: str, codes: int, passes: list[int]
-) -> None:
+def test_a_head_bound_by_compute_runs_its_passes_one_after_the_other(rung, codes, passes):
     # One multiplier, so that all of memory comes in the cycle after its latency. Projection 2 x 512
     # cycles; per code norm 1 + QKV 2 x 768, output 2 x 256, norm 1 + 2 x 1024, 2 x 1024, norm 1 +
     # classifier 2 x 160; attention 2 x 2 rows and heads x (8 + 8) per code so far.
@@ -237,25 +221,6 @@ def test_a_head_bound_by_compute_runs_its_passes_one_after_the_other(
     # Each phase waits 11 cycles for its first tile; layer and classifier norm meanwhile.
     waits = 11 + 2 * codes * (11 - 1)
     assert Phases(hw, rung).head().cycles == waits + 2 * 512 + codes * per_code + computed
-
-
-def test_a_prompt_streams_the_weights_once_per_pass() -> None:
-    # 3 tokens of 2 sequences per core are 6 rows of 64 bytes: they fit, and weights come once;
-    # keys and values of 3 tokens are read (4 x 192) and written (4 x 192).
-    weights = 3072 + 1024 + 3072 + 1536
-    fits = Phases(ideal_hardware()).prefill_layer(3)
-    assert fits.dram_bytes.tolist() == [[weights + 2 * 768, 0]]
-
-
-def test_where_matrices_are_split_every_core_holds_the_prompt_of_all_sequences() -> None:
-    # 10 tokens of 4 sequences are 40 rows of 224 bytes in each core: more than 8 KiB, so that
-    # weights come twice. The rows of two sequences alone would fit.
-    phases = Phases(ideal_hardware(mapping="tensor", activation_buffer_kib=8))
-    design = phases.hw.design
-    assert activation_bytes_per_token(design.model, design.machine) == 224
-    weights = 3072 + 1024 + 3072 + 1536
-    cache = 2 * 4 * 10 * 64
-    assert phases.prefill_layer(10).dram_bytes.tolist() == [[2 * weights + cache, 0]]
 
 
 def test_the_bound_is_the_later_of_compute_and_all_bytes() -> None:
@@ -279,13 +244,6 @@ def test_the_bound_takes_the_best_assignment() -> None:
     (many,), (nbytes,) = Phases(hw).mlp_bound(4)
     assert many[2] == 1 + 3072 + 1536
     assert nbytes[2].tolist() == [2 * 4608 + 256, 0]
-
-
-def test_weights_broadcast_to_several_cores_enter_each_buffer() -> None:
-    # Both cores write and read 1024 bytes of output weights; activations are the same either way.
-    two = Phases(ideal_hardware(batch=2, cores=2)).output().sram_bytes[0]
-    one = Phases(ideal_hardware(batch=2, cores=1)).output().sram_bytes[0]
-    assert two - one == 2 * 1024
 
 
 @RUNGS
@@ -366,9 +324,7 @@ LONG = {"array": ONE_BY_ONE, "body": {"ffn_size": 2752}, "rate": 10**6, "latency
 @pytest.mark.parametrize(
     ("depth", "longer"), [(1, 3.9), (16, 3.2), (32, 2.5), (48, 1.7), (64, 1.0), (None, 1.0)]
 )
-def test_a_dispatcher_that_waits_for_a_queue_delays_other_cores(
-    rung: str, depth: int | None, longer: float
-) -> None:
+def test_a_dispatcher_that_waits_for_a_queue_delays_other_cores(rung, depth, longer):
     """The last D + 1 instructions of core n wait in its queue or are executed when core n + 1 has
     its first one, which takes 4 cycles to check.
     """
@@ -402,9 +358,7 @@ def test_a_memory_that_sets_the_pace_makes_up_for_waits(rung: str) -> None:
 
 
 @RUNGS
-def test_weights_that_are_fetched_during_dispatch_do_not_wait_for_replays_behind_it(
-    rung: str,
-) -> None:
+def test_weights_that_are_fetched_during_dispatch_do_not_wait_for_replays_behind_it(rung: str):
     # 1036 cycles of dispatch, in which all weights come in; 7 of compute; the replay takes 10 of
     # latency, 8 of its 64 bytes and 1 to add.
     held = {"schedule": "drs", "known": 0, "weight_buffer_kib": 16}

@@ -1,13 +1,11 @@
 """Layers that attend to a window: bytes, multiplications and capacity per layer, by hand."""
 
-import pytest
 from strategies import raw_design
 
-from carsim.base.errors import InputError
 from carsim.cost.capacity import contents, kv_elements
-from carsim.design import Design, build_design, load_design, override
+from carsim.design import Design, build_design, load_design
 from carsim.runs.decode import decode
-from carsim.workload.attention import ROTARY_OPS, attend_op, output_op, qkv_op
+from carsim.workload.attention import ROTARY_OPS, output_op, qkv_op
 from carsim.workload.geometry import Video
 from carsim.workload.ops import NORM_OPS, Slice
 
@@ -59,16 +57,6 @@ def test_keys_that_are_scored_are_kept_beyond_the_window() -> None:
     assert kv_elements(design, video) == 2 * 200 * 32
 
 
-def test_a_prompt_longer_than_the_window_attends_to_less() -> None:
-    model = small().model
-    # Of 7 queries with a window of 3: 1, 2, 3, 3, 3, 3, 3 keys.
-    windowed = attend_op(model, 1, 7, Slice(), tokens=7, causal=True, window=3)
-    assert windowed.macs == 18 * 2 * 32
-    whole = attend_op(model, 1, 7, Slice(), tokens=7, causal=True)
-    assert whole.macs == 28 * 2 * 32
-    assert windowed.stream_bytes == whole.stream_bytes
-
-
 def test_biases_and_norms_by_hand() -> None:
     plain, rich = small(), small(biases=("qkv", "out"), qk_norm=True, post_norms=True)
     one, other = (qkv_op(design.model, 3, Slice()) for design in (plain, rich))
@@ -94,40 +82,3 @@ def test_an_embedding_of_its_own_lies_beside_the_classifier() -> None:
 
     assert held(None) == held("tied")
     assert held("separate") == held(None) | {"embedding": 32 * 40}
-
-
-@pytest.mark.parametrize(
-    ("changes", "line"),
-    [
-        ({"global_layers": (1,)}, "global_layers: means nothing without a window; give 'window'"),
-        (
-            {"window": 5, "global_layers": (1, 4)},
-            "global_layers: [1, 4] are no layers of 4 in ascending order; list some of 0 to 3",
-        ),
-        ({"window": 5, "global_layers": (2, 1)}, "[2, 1] are no layers of 4 in ascending order"),
-        ({"window": 0}, "window: should be greater than 0, got 0"),
-        ({"biases": ("q",)}, "biases.0: should be 'qkv', 'out', 'gate_up' or 'down', got 'q'"),
-    ],
-)
-def test_nonsense_is_refused(changes: dict[str, object], line: str) -> None:
-    with pytest.raises(InputError) as refused:
-        small(**changes)
-    assert line in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("place", "value"),
-    [
-        ("attention", {"kind": "draft"}),
-        ("compare", ({"attention": {"kind": "dense"}}, {"attention": {"kind": "draft"}})),
-    ],
-)
-def test_attention_that_is_recorded_knows_no_windows(place: str, value: object) -> None:
-    field = "compare.1.attention" if place == "compare" else place
-    with pytest.raises(InputError) as refused:
-        override(small(window=5), {f"policy.{place}": value})
-    line = f"policy.{field}.kind: what 'draft' reads is recorded without the window of 5 tokens"
-    assert line in str(refused.value)
-    latent = {"n_kv_heads": 1, "latent": {"rank": 8, "rotary_size": 4, "value_size": 8}}
-    with pytest.raises(InputError, match="recorded without the latent attention that layers"):
-        override(small(**latent), {f"policy.{place}": value})

@@ -3,15 +3,7 @@
 import pytest
 from tiny import MISFIT, tiny_report
 
-from carsim.metrics import (
-    INTERVALS,
-    METRICS,
-    PHASES,
-    Comparison,
-    Setting,
-    figures,
-    headline,
-)
+from carsim.metrics import INTERVALS, METRICS, PHASES, Comparison, Setting, figures, headline
 from carsim.metrics.table import RESOURCES
 
 

@@ -35,7 +35,6 @@ def test_what_differs_is_named_by_path() -> None:
 def test_an_order_is_certain_where_intervals_of_boards_are_apart() -> None:
     run = faster().a
     known = run.expected
-    assert known is not None
 
     def of(factor: float) -> list[str]:
         wide = known.model_copy(update={"low": factor * known.low, "high": factor * known.high})

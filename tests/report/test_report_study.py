@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from explore_study import AXES, restated, write_study
+from explore_study import AXES, make_study, restated
 from pages import EVIL, Page
 
 from carsim.base.errors import InputError
 from carsim.explore.frame import export, frame_of
 from carsim.explore.pareto import pareto
 from carsim.explore.store import open_folder, open_store
-from carsim.explore.study import load_study
 from carsim.explore.sweep import fill
 from carsim.metrics import METRICS
 from carsim.report.figures.pareto import front_plot
@@ -27,7 +26,7 @@ MANY = {**AXES, "board.dsp": [1, 2520], "policy.batch": [2, 3]}
 
 def swept(folder: Path, **changes: Any) -> Path:
     """A folder as ``carsim sweep`` leaves it."""
-    study = load_study(write_study(folder, **changes))
+    study = make_study(folder, **changes)
     out = folder / "out"
     with open_folder(out) as store:
         fill(store, study, workers=0)
@@ -105,9 +104,7 @@ def test_the_front_on_paper_is_a_line_that_no_point_is_below(folder: Path) -> No
     assert len(panel["knee"].x) == 1
 
 
-def test_the_figure_on_paper_thins_what_is_dominated_and_says_so(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_figure_on_paper_thins_what_is_dominated_and_says_so(folder, monkeypatch):
     study = read_study(folder)
     (whole,) = front_plot({study.name: study}).panels
     monkeypatch.setattr("carsim.report.figures.pareto.MOST_DRAWN", 5)
@@ -126,10 +123,7 @@ def test_the_figure_on_paper_thins_what_is_dominated_and_says_so(
     [
         ({"axes": {"board.dsp": [1, 2]}}, "None of them fits"),
         ({"constraints": ["dsp <= 0"]}, "None of them fits, meets the constraints"),
-        (
-            {"objectives": ["energy_per_video_j"]},
-            "on the Pareto front of the least energy",
-        ),
+        ({"objectives": ["energy_per_video_j"]}, "on the Pareto front of the least energy"),
         ({"objectives": {"busy": "max"}}, "front of the most cores busy."),
         ({"objectives": None}, "the least time per video, the least energy per video"),
     ],

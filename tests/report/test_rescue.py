@@ -74,9 +74,7 @@ def test_a_store_that_lost_its_last_lines_is_seen(written: Path, tmp_path: Path)
     assert len(results(tmp_path / "new").frame) == len(lines) - 3
 
 
-def test_what_cannot_be_rescued_and_what_need_not_be_are_refused(
-    written: Path, tmp_path: Path
-) -> None:
+def test_what_cannot_be_rescued_and_what_need_not_be_are_refused(written: Path, tmp_path: Path):
     with pytest.raises(InputError, match="is not damaged"):
         rescue(written / "ran", tmp_path / "new")
     bad = tmp_path / "bad"

@@ -17,9 +17,7 @@ def peers(part: Part) -> Group:
     return part.groups[0]
 
 
-def test_every_peer_is_reproduced_by_the_rule_that_is_named_for_it(
-    part: Part, peers: Group
-) -> None:
+def test_every_peer_is_reproduced_by_the_rule_that_is_named_for_it(part: Part, peers: Group):
     assert part.ok, part.failures
     assert len(peers.rows) == 13
     for peer in PEERS.values():

@@ -119,7 +119,6 @@ def test_calibration_beats_one_factor_on_rows_left_out_and_nears_the_floor(part:
     groups = [group for group in part.groups if group.title.startswith("calibrated")]
     assert len(groups) == 4
     for group in groups:
-        assert group.theirs is not None
         assert group.ours.mean < min(0.075, 0.4 * group.theirs.mean), group.title
         assert group.wins > 0.75 * len(group.rows)
     floors = [note for note in part.notes if note.startswith("Repeated")]
@@ -134,9 +133,7 @@ def test_a_factor_on_rows_left_out_never_sees_the_row(predicted: list[Predicted]
     assert len(left_out_speeds(predicted, speed)) > 200
 
 
-def test_intervals_hold_nine_of_ten_rows_of_systems_left_out(
-    predicted: list[Predicted],
-) -> None:
+def test_intervals_hold_nine_of_ten_rows_of_systems_left_out(predicted: list[Predicted]):
     found = [coverage(name, residuals) for name, residuals in pools(predicted).items()]
     assert {each.pool for each in found} == {"gpu_stream", "pooled", "all", "calibrated"}
     for each in found:
@@ -150,9 +147,7 @@ def test_intervals_hold_nine_of_ten_rows_of_systems_left_out(
     assert interval("made up", made_up).factor == pytest.approx(exp(9.5), rel=1e-3)
 
 
-def test_pairs_whose_intervals_are_apart_are_in_the_measured_order(
-    predicted: list[Predicted],
-) -> None:
+def test_pairs_whose_intervals_are_apart_are_in_the_measured_order(predicted: list[Predicted]):
     found = order_of(predicted, lambda each: each.row.model)
     assert found.certain.sum() > 100
     assert found[found.certain].ours.mean() >= 0.95

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from strategies import raw_design
 
-from carsim.base.errors import InputError
 from carsim.cost.capacity import contents
-from carsim.design import Design, build_design, load_design, override
+from carsim.design import Design, build_design, load_design
 from carsim.runs.decode import decode
 from carsim.workload.body import Experts
 from carsim.workload.geometry import Video
@@ -95,18 +94,3 @@ def test_a_larger_batch_touches_more_experts_until_it_has_all() -> None:
     replayed = [32 * batch * 4096 * 2 for batch in (1, 4, 64)]  # outputs to the replay cache
     wanted = [n * expert + router + cache for n, cache in zip(experts, replayed, strict=True)]
     assert moved == pytest.approx(wanted, rel=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("changes", "line"),
-    [
-        ({"model.body.experts": {"count": 4, "active": 5}}, "active: 5 of 4 experts cannot be"),
-        ({"model.body.experts": {"count": 4}}, "experts.active: is missing"),
-        ({"model.body.biases": ("down",)}, "biases of down are not simulated with"),
-        ({"model.polished": ("down",)}, "polished of down are not simulated with experts"),
-    ],
-)
-def test_nonsense_is_refused(changes: dict[str, object], line: str) -> None:
-    with pytest.raises(InputError) as refused:
-        override(small(), changes)
-    assert line in str(refused.value)

@@ -48,9 +48,7 @@ def test_agreements_out_of_reach_give_an_end() -> None:
 
 
 @given(ratio=st.floats(0, 1), dip=st.floats(0, 20), layers=st.integers(1, 40))
-def test_layers_have_the_ratio_in_the_mean_and_the_least_in_the_middle(
-    ratio: float, dip: float, layers: int
-) -> None:
+def test_layers_have_the_ratio_in_the_mean_and_the_least_in_the_middle(ratio, dip, layers):
     p = layer_ratios(ratio, dip, layers)
     assert p.mean() == pytest.approx(ratio, abs=1e-9)
     np.testing.assert_allclose(p, p[::-1], atol=1e-12)
@@ -61,9 +59,7 @@ def test_layers_have_the_ratio_in_the_mean_and_the_least_in_the_middle(
     ("ratio", "assumed"),
     [(0.2, MEASURED), (0.6, Assumptions(dip=1.0, within_pair=0.5, across_clips=0.4))],
 )
-def test_drawn_decisions_have_the_ratios_and_correlations_that_were_asked_for(
-    ratio: float, assumed: Assumptions
-) -> None:
+def test_drawn_decisions_have_the_ratios_and_correlations_that_were_asked_for(ratio, assumed):
     replay = draw(ratio, assumed, 6, SHAPE, seed=1)
     assert replay.shape == SHAPE
     assert not replay[:1024].any(), "the first frame never replays"

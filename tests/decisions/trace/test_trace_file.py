@@ -100,9 +100,7 @@ def test_scores_too_large_for_half_precision_stay_single(tmp_path: Path) -> None
     dtype=st.sampled_from([np.float32, np.float64]),
     largest=st.sampled_from([1.0, 1e6]),
 )
-def test_narrowing_contradicts_no_decision(
-    tau: float, offsets: list[float], dtype: type, largest: float
-) -> None:
+def test_narrowing_contradicts_no_decision(tau, offsets, dtype, largest):
     """Scores as near to tau as they can be stay on their side of it."""
     meta = make_meta(tau=tau)
     tas = np.full((12, 2, 4), np.nan, dtype)
@@ -312,6 +310,10 @@ def change(**fields: Any) -> Callable[[dict[str, Any]], None]:
         (change(tau=0.11, decision_scope="all"), "$.decision_scope"),
         (change(prompt_lengths=[6, 2, 4, 2]), "exceeds prompt_tokens"),
         (change(guidance_pairs=[[0, 4]]), "distinct rows below 4"),
+        (
+            lambda arrays: arrays["meta"]["decoded"].update(n_kv_heads=3),
+            "n_heads 2 is no multiple of 3",
+        ),
         (change(rule={"kind": "oracle", "gain": 2.0}), "$.rule.gain: "),
         (change(rule={"kind": "tas", "head": 2}), "rule: head 2 of 2 heads, give 0 to 1"),
         (change(rule={"kind": "tas", "bits": 8}), "bits: unknown key 'bits'"),
@@ -321,15 +323,7 @@ def change(**fields: Any) -> Callable[[dict[str, Any]], None]:
         ),
     ],
 )
-def test_contradictions_and_odd_metadata(
-    tmp_path: Path, tamper: Callable[[dict[str, Any]], None], words: str
-) -> None:
+def test_contradictions_and_odd_metadata(tmp_path, tamper, words):
     arrays = stored(make_trace())
     tamper(arrays)
     assert words in refusal(write(tmp_path / "a.npz", arrays))
-
-
-def test_heads_must_share_keys_evenly(tmp_path: Path) -> None:
-    arrays = stored(make_trace())
-    arrays["meta"]["decoded"]["n_kv_heads"] = 3
-    assert "n_heads 2 is no multiple of 3" in refusal(write(tmp_path / "a.npz", arrays))

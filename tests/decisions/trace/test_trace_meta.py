@@ -65,7 +65,6 @@ def test_what_is_no_metadata_is_refused_in_one_line() -> None:
 
 def test_means_over_clips_and_paired_differences() -> None:
     quality = make_meta(quality=make_quality()).quality
-    assert quality is not None
     losses = quality.teacher_forced_nats
     assert (quality.n_clips, losses.own_mean, losses.dense_mean) == (2, 2.0, 1.875)
     assert quality.loss == Interval(0.125, 0.0, 0.25)

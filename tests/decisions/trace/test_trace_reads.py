@@ -1,6 +1,6 @@
 """What a policy that depends on data reads, as a trace and its decisions carry it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,9 +35,7 @@ def test_reads_are_stored_in_few_bytes_and_come_back(trace: Trace, tmp_path: Pat
     saved = save_trace(tmp_path / "a.npz", trace)
     loaded = load_trace(tmp_path / "a.npz")
     assert saved.sha256 == loaded.sha256
-    assert loaded.kv_tokens is not None
     assert loaded.kv_tokens.dtype == np.uint16
-    assert loaded.reads is not None
     np.testing.assert_array_equal(loaded.reads.tokens, trace.kv_tokens)
     np.testing.assert_array_equal(loaded.kv_held, trace.kv_held)
     assert not loaded.kv_tokens.flags.writeable
@@ -61,9 +59,7 @@ def test_reads_are_stored_in_few_bytes_and_come_back(trace: Trace, tmp_path: Pat
         ({"kv_held": lambda a: None}, "'kv_held': missing, although recorded"),
     ],
 )
-def test_reads_that_cannot_be(
-    trace: Trace, changes: dict[str, Callable[[np.ndarray], np.ndarray]], words: str
-) -> None:
+def test_reads_that_cannot_be(trace, changes, words):
     bad = replace(trace, **{name: change(getattr(trace, name)) for name, change in changes.items()})
     with pytest.raises(InputError) as caught:
         check_trace(bad, "a.npz")
@@ -85,7 +81,6 @@ def test_density_is_the_mean_of_shares_and_no_share_of_means(trace: Trace) -> No
     lengths = trace.meta.prompt_lengths
     contexts = [length + step + 1 for length in lengths for step in range(12)]
     found = trace_stats(trace).reads
-    assert found is not None
     assert found.density == pytest.approx(np.mean([min(n, 3) / n for n in contexts]))
     assert found.mean_runs == np.mean([1 + (n > 3) for n in contexts])
     assert found.most_held == max(lengths) + 12
@@ -93,15 +88,10 @@ def test_density_is_the_mean_of_shares_and_no_share_of_means(trace: Trace) -> No
 
 def test_decisions_carry_reads_along(trace: Trace) -> None:
     decisions = captured(trace)
-    assert decisions.reads is not None
     assert decisions.held is trace.kv_held
     rng = np.random.default_rng(0)
     more = resample(decisions, rng, tokens_per_frame=4, n_rows=8)
     part = crop(decisions, 2, 4)
-    assert more.reads is not None
-    assert more.held is not None
-    assert part.reads is not None
-    assert part.held is not None
     assert more.reads.tokens.shape == (12, 2, 1, 8)
     assert (more.held.shape, part.held.shape) == ((3, 2, 8), (2, 2, 4))
     np.testing.assert_array_equal(part.reads.runs, decisions.reads.runs[:8])

@@ -3,7 +3,6 @@
 from fractions import Fraction
 
 import pytest
-from pydantic import ValidationError
 
 from carsim.base.units import bytes_per_cycle, ns_to_cycles
 from carsim.design import load_design
@@ -117,38 +116,6 @@ def test_measured_efficiencies_are_an_interval_around_the_rate() -> None:
     assert high == path.rate(ONE)  # the model's own is above what was measured
     plain = memory_path("m", memory(), 250.0)
     assert plain.interval(ONE) == (plain.rate(ONE), plain.rate(ONE))
-
-
-@pytest.mark.parametrize(
-    ("ports", "message"),
-    [
-        ({"bits": 100}, "bits: 100 is no width of AXI; choose one of 8, 16"),
-        ({"max_burst_bytes": 8}, "max_burst_bytes: 8 bytes are less than one beat of 128 bits"),
-        ({"max_burst_bytes": 8192}, "more than a burst of axi4 with 128 bits may have; give at "),
-        (
-            {"protocol": "axi3", "max_burst_bytes": 512},
-            "max_burst_bytes: 512 bytes are more than a burst of axi3 with 128 bits may have; give "
-            "at most 256",
-        ),
-    ],
-)
-def test_ports_that_axi_does_not_have_are_refused(ports: dict[str, object], message: str) -> None:
-    with pytest.raises(ValidationError) as refusal:
-        memory(**ports)
-    assert message in str(refusal.value)
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"efficiency_low": 0.7}, "efficiency_high: an interval has two ends; give both or none"),
-        ({"efficiency_low": 0.9, "efficiency_high": 0.8}, "0.9 is above efficiency_high, 0.8"),
-    ],
-)
-def test_an_interval_has_two_ends_in_order(fields: dict[str, object], message: str) -> None:
-    with pytest.raises(ValidationError) as refusal:
-        memory(fields)
-    assert message in str(refusal.value)
 
 
 def test_the_longest_burst_follows_from_protocol_and_width() -> None:

@@ -41,9 +41,7 @@ SCATTERED = AccessPattern(chunk_bytes=64, random=True)
         mapping=st.sampled_from([None, "rcb", "bgi"]),
     ),
 )
-def test_any_access_gets_something_and_never_more_than_refreshes_leave(
-    name: str, access: AccessPattern
-) -> None:
+def test_any_access_gets_something_and_never_more_than_refreshes_leave(name, access):
     timings = STANDARDS[name]
     found = sustained(timings, access)
     assert 0.0 < found.efficiency <= 1.0 - timings.trfc_nck / timings.trefi_nck
@@ -96,9 +94,7 @@ def test_a_sequential_stream_loses_what_refreshes_take() -> None:
         (Striping(1, 64), SCATTERED, 1),
     ],
 )
-def test_channels_idle_where_runs_are_long_or_lie_anywhere(
-    striping: Striping, access: AccessPattern, share: float
-) -> None:
+def test_channels_idle_where_runs_are_long_or_lie_anywhere(striping, access, share):
     assert busy_share(access, striping, 64, 32) == pytest.approx(share, rel=0.12)
 
 

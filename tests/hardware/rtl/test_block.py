@@ -163,9 +163,7 @@ def expected(
     [(1, 1, 1, "tuned"), (3, 5, 2, "drs"), (4, 32, 4, "tuned"), (4, 12, 3, "static"),
      (5, 33, 2, "tuned"), (16, 64, 8, "drs")],
 )  # fmt: skip
-def test_layers_of_every_kind_reach_the_cores_as_the_schedule_says(
-    built: tuple[int, int, int, str], pace: float
-) -> None:
+def test_layers_of_every_kind_reach_the_cores_as_the_schedule_says(built, pace):
     *sizes, schedule = built
     size = BlockSize(*sizes, data_bits=16, schedule=schedule)
     draw = np.random.default_rng([*sizes, round(10 * pace)])

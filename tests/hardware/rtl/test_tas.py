@@ -80,18 +80,12 @@ SHAPES = [(1, 4, 2), (3, 4, 4), (2, 8, 1)]
 @pytest.mark.parametrize(("heads", "head_dim", "lanes"), SHAPES)
 @drawn(max_examples=10)
 @given(seed=st.integers(0, 2**32), gap=st.integers(0, 2))
-def test_sums_are_exact_and_the_comparison_is_strict(
-    heads: int, head_dim: int, lanes: int, seed: int, gap: int
-) -> None:
+def test_sums_are_exact_and_the_comparison_is_strict(heads, head_dim, lanes, seed, gap):
     rows = draw_rows(seed, heads, head_dim, 8, 4)
     unit = TasUnit(heads=heads, head_dim=head_dim, lanes=lanes, q_bits=8, k_bits=4)
     beats = heads * head_dim // lanes
     assert decide(unit, rows, lanes, gap) == [
-        (
-            (number * beats - 1) * (1 + gap) + LATENCY_CYCLES,
-            exact(row) > row["limit"],
-            exact(row),
-        )
+        ((number * beats - 1) * (1 + gap) + LATENCY_CYCLES, exact(row) > row["limit"], exact(row))
         for number, row in enumerate(rows, start=1)
     ]
 

@@ -61,9 +61,7 @@ def ranked(row: list[int]) -> list[int]:
 @pytest.mark.parametrize("entries", [2, 8, 32])
 @settings(max_examples=15)
 @given(data=st.data(), pace=st.sampled_from([1.0, 0.7]))
-def test_rows_come_best_first_and_a_score_is_taken_every_cycle(
-    entries: int, data: st.DataObject, pace: float
-) -> None:
+def test_rows_come_best_first_and_a_score_is_taken_every_cycle(entries, data, pace):
     row = st.lists(st.integers(0, 15), min_size=1, max_size=entries)
     rows = data.draw(st.lists(row, min_size=1, max_size=9))
     found, cycles = run(Sorter(entries, score_bits=4, index_bits=6), rows, pace)

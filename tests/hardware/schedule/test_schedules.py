@@ -34,9 +34,7 @@ def test_every_schedule_keeps_the_contract(schedule: Schedule, check: Any) -> No
 
 
 @given(computing=MASKS, cores=st.integers(1, 6))
-def test_drs_balances_within_one_and_pack_uses_the_fewest_cores(
-    computing: list[bool], cores: int
-) -> None:
+def test_drs_balances_within_one_and_pack_uses_the_fewest_cores(computing: list[bool], cores: int):
     balanced, packed = (assign(SCHEDULES[kind], computing, cores) for kind in ("drs", "pack"))
     loads = [balanced.count(core) for core in range(cores)]
     assert max(loads) - min(loads) <= 1

@@ -46,9 +46,7 @@ def test_a_component_is_cells_over_the_floor_that_they_cover() -> None:
     st.integers(1, 64),
     st.sampled_from([128, 256, 1024]),
 )
-def test_the_area_lies_in_its_interval_and_grows_with_everything(
-    cores: int, arithmetic: str, lanes: int, kib: int
-) -> None:
+def test_the_area_lies_in_its_interval_and_grows_with_everything(cores, arithmetic, lanes, kib):
     changes = {
         "machine.cores": cores,
         "machine.array.arithmetic": arithmetic,

@@ -63,9 +63,7 @@ def test_calibration_errors_are_what_the_docstring_says() -> None:
     ("bits", "other_bits", "products"),
     [(4, 4, 4), (4, 8, 2), (8, 4, 2), (8, 8, 2), (4, 16, 1), (16, 16, 1), (3, 5, 2), (24, 4, 1)],
 )
-def test_products_that_share_a_slice_by_the_width_of_their_operands(
-    bits: int, other_bits: int, products: int
-) -> None:
+def test_products_that_share_a_slice_by_the_width_of_their_operands(bits, other_bits, products):
     assert products_per_dsp(bits, other_bits) == products
 
 
@@ -108,9 +106,7 @@ def test_ram_is_paid_by_width_before_it_is_paid_by_bytes() -> None:
         (3.7, 1033, 3, 15),  # 1,016 bits: 9 words begin a third row of 512
     ],
 )
-def test_fewer_bits_may_take_more_blocks_as_words_begin_a_row(
-    bits: float, words: int, rows: int, across: float
-) -> None:
+def test_fewer_bits_may_take_more_blocks_as_words_begin_a_row(bits, words, rows, across):
     design = override(load_design("zcu102"), {"model.kv.bits": bits, "machine.cores": 1})
     (buffer,) = (each for each in _buffers(design) if each.name == "KV buffers")
     assert -(-8 * buffer.nbytes // buffer.width_bits) == words
@@ -169,9 +165,7 @@ def test_ram_holds_the_bytes_and_feeds_the_width(buffer: Buffer, more_bytes: int
 
 @settings(max_examples=50)
 @given(st.lists(buffers, max_size=5), st.integers(1, 2000), st.integers(0, 1000))
-def test_each_buffer_is_placed_whole_in_one_kind(
-    several: list[Buffer], bram36: int, uram: int
-) -> None:
+def test_each_buffer_is_placed_whole_in_one_kind(several: list[Buffer], bram36: int, uram: int):
     for buffer, placed in zip(several, place(several, bram36, uram), strict=True):
         assert placed in ((buffer.bram36, 0), (0, buffer.uram))
         assert uram or not placed[1]

@@ -36,9 +36,7 @@ def test_between_rows_it_is_linear_and_goes_on_beyond_them() -> None:
     assert at[80] - at[64] == pytest.approx(at[64] - at[48])
 
 
-def test_a_schedule_from_outside_is_taken_for_one_of_its_sort(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_schedule_from_outside_is_taken_for_one_of_its_sort(monkeypatch: pytest.MonkeyPatch):
     class Central(type(DEFAULT)):  # type: ignore[misc]
         kind = "central"
 

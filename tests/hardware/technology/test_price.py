@@ -48,9 +48,7 @@ def fit_of(design: Design) -> tuple[FitReport, Price]:
         ("HBM3-6400", 128, 32, 8.0, 4 * (10.45 + 5.74), 960.0),
     ],
 )
-def test_channels_take_area_and_packages(
-    standard: str, channels: int, bits: int, gib: float, mm2: float, usd: float
-) -> None:
+def test_channels_take_area_and_packages(standard, channels, bits, gib, mm2, usd):
     report, _ = fit_of(with_memory(standard, channels, bits, gib))
     assert report.resources.by_component["interface lpddr"]["area_mm2"] == pytest.approx(mm2)
     assert {each.part: each.value for each in report.prices}["memory lpddr"] == usd
