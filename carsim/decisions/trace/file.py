@@ -195,7 +195,14 @@ def unscored(replay: NDArray[np.bool_], meta: TraceMeta, place: str, **recorded:
     Raises:
         InputError: The decisions do not fit the metadata.
     """
-    replay = truth_values(replay, f"{place}: array 'replay'")
+    where = f"{place}: array 'replay'"
+    replay, shape = truth_values(replay, where), (meta.n_steps, meta.decoded.n_layers, meta.n_rows)
+    if replay.shape != shape:
+        problem = f"expected bool of shape {shape} (steps, layers, rows), got {replay.shape}"
+        raise InputError(where, problem, "give a decision for every step, layer and row")
+    if replay[: meta.tokens_per_frame].any():
+        cure = f"clear its steps: replay[:{meta.tokens_per_frame}] = False"
+        raise InputError(where, "frame 0 cannot replay, as no frame is before it", cure)
     scores = replay.astype(np.float16)
     scores[: meta.tokens_per_frame] = np.nan
     made = Trace(replay, scores, meta.model_copy(update={"tau": 0.5}), **recorded)
