@@ -124,7 +124,7 @@ def _resource(name: str, title: str) -> Metric:
     return Metric(name, unit, title, meaning, "sum over components", "lower", count, True, "no")
 
 
-def _clock_share(run: Run) -> float | None:
+def _clock_ratio(run: Run) -> float | None:
     board = run.design.board
     fastest_mhz = board.technology.published_clock_mhz(run.design, run.fit.resources)
     return None if fastest_mhz is None else board.fabric_clock_mhz / fastest_mhz
@@ -288,9 +288,9 @@ _ROWS = (
            "max(needed / available)", "lower",
            _of_run(lambda run: max(row.share for row in run.fit.rows)),
            of_design=True, shown="no"),
-    Metric("clock_share", "share", "clock, of published",
+    Metric("clock_ratio", "x", "clock over published",
            "Clock over the fastest of published designs of such an occupancy or node",
-           "clock / fastest published clock", None, _of_run(_clock_share),
+           "clock / fastest published clock", None, _of_run(_clock_ratio),
            of_design=True, shown="no"),
     *(
         each

@@ -36,12 +36,12 @@ def front_notes(study: StoredStudy) -> Iterator[str]:
         yield f"Of {len(front):,} points, those equal in all objectives are shown once."
     if different > MOST_ROWS:
         yield f"{MOST_ROWS} of {different:,} different points are shown."
-    fast = int((front["clock_share"] > 1).sum())
+    fast = int((front["clock_ratio"] > 1).sum())
     if fast:
         verb = "has a clock" if fast == 1 else "have clocks"
         yield (
-            f"{count(fast, 'point')} {verb} beyond published designs (clock_share above 100 %). "
-            "The constraint 'clock_share <= 1' leaves such points out."
+            f"{count(fast, 'point')} {verb} beyond published designs (clock_ratio above 1). "
+            "The constraint 'clock_ratio <= 1' leaves such points out."
         )
 
 

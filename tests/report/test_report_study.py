@@ -178,12 +178,12 @@ def test_of_more_objectives_the_first_two_have_their_own_front(tmp_path: Path) -
 def test_points_equal_in_all_objectives_are_shown_once_and_fast_clocks_told(folder: Path) -> None:
     study = read_study(folder)
     assert list(front_notes(study)) == []
-    two = study.counted.head(2).assign(knee=[False, True], clock_share=[0.5, 1.5], latency_s=[2, 1])
+    two = study.counted.head(2).assign(knee=[False, True], clock_ratio=[0.5, 1.5], latency_s=[2, 1])
     study.__dict__["front"] = two.assign(seconds_per_video=1.0, energy_per_video_j=2.0)
     (row,) = front_table(study).rows
     assert row[0] == "knee"
     assert list(front_notes(study)) == [
         "Of 2 points, those equal in all objectives are shown once.",
-        "1 point has a clock beyond published designs (clock_share above 100 %). "
-        "The constraint 'clock_share <= 1' leaves such points out.",
+        "1 point has a clock beyond published designs (clock_ratio above 1). "
+        "The constraint 'clock_ratio <= 1' leaves such points out.",
     ]
