@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ Cell = Mapping[str, Any]
 """Figures of a part of the grid by name: numbers, or arrays of them."""
 
 Step = Callable[[int, int], None]
+
+KEPT_DESIGNS = 64
+"""Designs that are kept, as the next one seldom differs in more than the last axes."""
 
 REFUSALS = (InputError, ValueError, LookupError, ArithmeticError)
 """Raised by a design whose fields do not go together; its exact evaluation says why."""
@@ -58,6 +62,7 @@ class GridStudy:
         if not fixed.keys() & set(PRESET_PATHS):
             self._base = override(study.base, fixed)
             self._fields = _checked_fields(self._base, self.axes)
+        self._made = lru_cache(KEPT_DESIGNS)(self._make)
 
     def passing(self) -> NDArray[np.bool_]:
         """Points that pass the filters, bool[shape]."""
@@ -154,16 +159,23 @@ class GridStudy:
                 return cell
         return None
 
+    def _make(self, keys: tuple[tuple[str, str], ...]) -> Design:
+        """The design with some fields; the one without the last of them is usually known."""
+        if not keys:
+            return self._base
+        assert self._fields is not None
+        *before, last = keys
+        made: Design = _with(self._made(tuple(before)), last[0].split("."), self._fields[last])
+        return made
+
     def _cell(self, values: Mapping[str, Any], make: Callable[[Asked], Cell]) -> Cell | None:
         self._step(self._done, self._total)
         changes = changes_of(self.study, values)
         try:
             design = None
             if self._fields is not None:
-                design = self._base
-                for path, value in changes.items():
-                    if (key := (path, repr(value))) in self._fields:
-                        design = _with(design, path.split("."), self._fields[key])
+                keys = ((path, repr(value)) for path, value in changes.items())
+                design = self._made(tuple(key for key in keys if key in self._fields))
             return make(self._evaluator.asked(changes, design))
         except REFUSALS:
             return None

@@ -1,6 +1,7 @@
 """A constant with the interval in which it is believed to lie, and its source."""
 
 from collections.abc import Mapping
+from functools import cache
 
 from pydantic import Field, model_validator
 
@@ -42,7 +43,8 @@ CONSTANTS: Mapping[str, Constant] = {
 ``FIELD.KIND``. Designs have theirs in their section ``energy``."""
 
 
-def by_kind(field: str) -> dict[str, Constant]:
+@cache
+def by_kind(field: str) -> Mapping[str, Constant]:
     """The constants of a field, by kind."""
     start = f"{field}."
     found = CONSTANTS.items()
