@@ -55,19 +55,24 @@ class Row:
 
 
 def rows_of(
-    clips: tuple[str, ...] = CLIPS, *, blank: bool = False, n_frames: int = N_FRAMES
+    clips: tuple[str, ...] = CLIPS,
+    *,
+    blank: bool = False,
+    n_frames: int = N_FRAMES,
+    scenes: Path = SCENES,
 ) -> tuple[Row, ...]:
     """Rows of scenes: one each, or with ``blank`` two, the prompted and the blank, side by side.
 
     Args:
-        clips: Names in ``traces/scenes.npz``.
+        clips: Names of scenes.
         blank: Whether each clip comes as a guidance pair.
         n_frames: T.
+        scenes: File that has them.
     """
     n_codes = load_codebook(CODEBOOK).n_codes
     rows = []
     for name in clips:
-        codes = load_scene(SCENES, name, n_frames, n_codes)
+        codes = load_scene(scenes, name, n_frames, n_codes)
         caption = scene_caption(codes[:N_FRAMES])
         rows.append(Row(name, f"{PROMPT} {caption}".encode(), codes.ravel()))
         if blank:

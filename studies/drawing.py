@@ -23,6 +23,12 @@ def drawing(path: Path, width_in: float, height_in: float, title: str) -> Iterat
         figure.savefig(path, dpi=DPI, metadata={"Software": None})
 
 
+def legend_below(figure: Figure, panel: Axes, columns: int, **look: Any) -> None:
+    """Name the lines of a panel, which are those of all panels, below the panels."""
+    named = panel.get_legend_handles_labels()
+    figure.legend(*named, loc="outside lower center", ncols=columns, **look)
+
+
 def with_intervals(axes: Axes, x: Any, rows: pd.DataFrame, name: str, **look: Any) -> None:
     """A column of means over x, with the intervals in ``name_low`` and ``name_high``."""
     mean = rows[name]

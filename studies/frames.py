@@ -42,7 +42,7 @@ class Reader:
         mass: [S, L], share of dense attention's mass on the keys read, mean over query heads.
     """
 
-    has_floor: ClassVar[bool] = False
+    has_floor: ClassVar[bool] = True
 
     def __init__(self, policy: Any, config: Config, prompt: int, chance: int | None = None) -> None:
         shape, self.policy, self.prompt = config.geometry, policy, prompt
@@ -161,10 +161,14 @@ def _by_head(q: Array, n_kv_heads: int) -> Array:
     return np.ascontiguousarray(served.transpose(1, 2, 0, 3))
 
 
+class OfDense(Reader):
+    """All keys: nothing is chosen that chance could choose."""
+
+    has_floor = False
+
+
 class OfStreaming(Reader):
     """Sinks and window."""
-
-    has_floor = True
 
     def _reads(self, layer: int, q: Array, seen: Bools, first: int) -> Bools | None:
         read = np.broadcast_to(self._prompt_reads(seen, first), (len(q), *seen.shape))
@@ -178,8 +182,6 @@ class OfStreaming(Reader):
 
 class OfDraft(Reader):
     """The prompt, the best of the complete blocks, and the newest token's own block."""
-
-    has_floor = True
 
     def _append(self, layer: int, slots: slice, k: Array, v: Array) -> None:
         for slot in range(max(slots.start, self.prompt), slots.stop):
@@ -209,8 +211,6 @@ class OfDraft(Reader):
 
 class OfAnn(Reader):
     """Sinks, window, and what is found between them."""
-
-    has_floor = True
 
     def _reads(self, layer: int, q: Array, seen: Bools, first: int) -> Bools | None:
         policy, last = self.policy, seen.shape[1]
@@ -243,8 +243,6 @@ class OfAnn(Reader):
 class OfTempCache(Reader):
     """All that is held; merged after each frame."""
 
-    has_floor = True
-
     def _reads(self, layer: int, q: Array, seen: Bools, first: int) -> Bools | None:
         if not self.state.merged[layer]:
             return None
@@ -264,8 +262,6 @@ class OfTempCache(Reader):
 
 class OfAnnCa(Reader):
     """What the last frame's queries looked for of the prompt, and all after it."""
-
-    has_floor = True
 
     def __init__(self, policy: Any, config: Config, prompt: int, chance: int | None = None) -> None:
         super().__init__(policy, config, prompt, chance)
@@ -294,7 +290,7 @@ class OfAnnCa(Reader):
 
 
 READERS: dict[str, type[Reader]] = {
-    "dense": Reader,
+    "dense": OfDense,
     "streaming": OfStreaming,
     "draft": OfDraft,
     "ann": OfAnn,

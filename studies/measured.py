@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from studies.table import percent
+
 TABLE = Path(__file__).parent / "proxy" / "quality.csv"
 BENCHMARK = Path(__file__).parent / "chance" / "benchmark.csv"
 
@@ -23,11 +25,11 @@ def wider() -> str:
     found = table[(table["rule"] == FASTCAR) & (table["share"] == 0.5)].set_index("model")
     shipped, small = found.loc[SHIPPED], found.loc[SMALL]
     return f"""\
-The loss at {shipped["ratio"]:.0%} replay is {shipped["replay"]:.3f} nats per token over
+The loss at {percent(shipped["ratio"])} replay is {shipped["replay"]:.3f} nats per token over
 {shipped["scenes"]} scenes, and {shipped["nothing"]:.3f} if nothing is added at the same places.
 Both losses measure stale outputs, {STALE}. In a small model that needs its MLPs, the loss at
-{small["ratio"]:.0%} replay is {small["replay"]:.3f}, and {small["nothing"]:.3f} if nothing is
-added.""".replace("%", " %")
+{percent(small["ratio"])} replay is {small["replay"]:.3f}, and {small["nothing"]:.3f} if nothing is
+added."""
 
 
 def with_quality(frame: pd.DataFrame) -> pd.DataFrame:

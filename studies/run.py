@@ -212,9 +212,7 @@ def redraw(folder: Folder) -> None:
     frame = folder.kept()
     folder.figure.draw(frame, folder.drawing)
     numbers = folder.numbers(frame)
-    readme = folder.path / README
-    text = readme.read_text(encoding="utf-8") if readme.exists() else ""
-    _write(readme, quoted(text, numbers))
+    quote(folder.path / README, numbers)
     print(numbers.get("answer", numbers.get(folder.second)))
 
 
@@ -294,6 +292,12 @@ def as_csv(folder: Folder, frame: pd.DataFrame) -> str:
     columns = [*KEYS, *dict.fromkeys(axes), "status", *folder.figure.METRICS]
     kept = frame.reindex(columns=columns).sort_values(KEYS)
     return kept.map(_cell).to_csv(index=False, lineterminator="\n")
+
+
+def quote(readme: Path, numbers: dict[str, str]) -> None:
+    """Replace the finding and the marked blocks of a README; see :func:`quoted`."""
+    text = readme.read_text(encoding="utf-8") if readme.exists() else ""
+    _write(readme, quoted(text, numbers))
 
 
 def quoted(readme: str, numbers: dict[str, str]) -> str:

@@ -22,6 +22,15 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]], *, texts: int
     return "\n".join(lines)
 
 
+def percent(share: float, digits: int = 0) -> str:
+    """A share in percent.
+
+    >>> percent(0.25)
+    '25 %'
+    """
+    return f"{100 * share:.{digits}f} %"
+
+
 def columns(name: str, values: ArrayLike, level: float = 0.95) -> dict[str, float]:
     """The mean of some values and its interval (bootstrap) as columns of a table.
 

@@ -37,7 +37,7 @@ from carsim.decoder.structures import Array
 from carsim.report.figures import style as plots
 from studies.chance.own import by_layer, counts_at, learned
 from studies.content import CLIPS, SCRATCH, TUNING, TWIN, rows_of
-from studies.drawing import drawing
+from studies.drawing import drawing, legend_below
 from studies.measured import FASTCAR, SHIPPED
 from studies.record import Archive, Ask, Kept
 from studies.rules import (
@@ -212,8 +212,7 @@ def draw(found: pd.DataFrame) -> None:
             axes.set(xlabel="loss over dense, nats per token", title=model)
         panels[0].set_yticks(range(len(names)), names)
         panels[0].invert_yaxis()
-        named = panels[0].get_legend_handles_labels()
-        figure.legend(*named, loc="outside lower center", ncol=5)
+        legend_below(figure, panels[0], 5)
 
 
 def main() -> None:

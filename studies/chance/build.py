@@ -11,16 +11,14 @@ synthesised; a schedule takes a counter of frames, which is not counted. Writes 
 """
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
 from carsim import load_design, load_trace, run
+from carsim.cost.capacity import machine_shape
 from carsim.decisions.replay import InputChange, Periodic, ReplayRule, Tas
-from carsim.decisions.replay.base import MachineShape
 from carsim.decisions.trace import Trace
 from carsim.decoder.structures import Config
 from carsim.hardware.technology.gates import dispatcher
@@ -28,10 +26,10 @@ from carsim.report.figures import style as plots
 from studies.chance.benchmark import BY_LAYER, CHANGE, HERE, LEARNED, PERIODIC
 from studies.chance.own import BITS, OFTEN, PART, RARELY
 from studies.content import ROOT
-from studies.drawing import drawing
+from studies.drawing import drawing, legend_below
 from studies.measured import FASTCAR, SMALL
 from studies.rules import schedule
-from studies.run import quoted
+from studies.run import quote
 from studies.table import markdown
 
 DESIGNS = ("zcu102", "zcu102_16gb", "u280", "asic_28nm")
@@ -104,10 +102,7 @@ def simulated(like: Trace, losses: pd.DataFrame, generated: pd.Series) -> pd.Dat
         machine, body = design.machine, design.model.body
         sequences = machine.drs.index_register_bits
         gates = dispatcher("drs", sequences, machine.cores).gate_equivalents
-        shape = MachineShape(
-            body.n_heads, body.n_kv_heads, body.head_dim, body.hidden_size,
-            Fraction(design.model.activations.bits),
-        )  # fmt: skip
+        shape = machine_shape(design.model)
         for choice in CHOICES:
             trace = decisions(choice, like)
             found = {row.variant.key: row for row in run(design, [trace], allow_misfit=True).rows}
@@ -175,9 +170,7 @@ def main() -> None:
     free = pd.read_csv(HERE / "free.csv").set_index(["rule", "way"])["loss_less_dense"]
     found = simulated(like, benchmark.set_index("rule"), free)
     found.round(4).to_csv(HERE / "build.csv", index=False)
-    readme: Path = HERE / "README.md"
-    text = quoted(readme.read_text(encoding="utf-8"), {"build": table_of(found)})
-    readme.write_text(text, encoding="utf-8")
+    quote(HERE / "README.md", {"build": table_of(found)})
     print(table_of(found))
     title = "What to build: up and left is worse, diamonds need no scores and no DRS"
     with drawing(HERE / "build.png", 11, 3.6, title) as figure:
@@ -185,8 +178,7 @@ def main() -> None:
         for axes, (_, part) in zip(panels, found.groupby("design", sort=False), strict=True):
             draw(axes, part)
         panels[0].set_ylabel("loss over dense, nats per token")
-        named = panels[0].get_legend_handles_labels()
-        figure.legend(*named, loc="outside lower center", ncol=4)
+        legend_below(figure, panels[0], 4)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ from carsim.report.figures import style as plots
 from studies.chance.benchmark import BY_LAYER, CHANGE, HERE, PERIODIC, RANDOM, gains_of
 from studies.chance.own import by_layer
 from studies.content import CLIPS, CODEBOOK, EXEMPT, ROOT, SCRATCH, TUNING, Row, rows_of
-from studies.drawing import drawing
+from studies.drawing import drawing, legend_below
 from studies.record import Archive, Ask
 from studies.table import columns
 from studies.whole import Bools
@@ -167,6 +167,13 @@ def ways_of(archive: Archive, seeds: int) -> list[tuple[str, str, int, ReplayRul
     return found
 
 
+def frames_of(tokens: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Pixels of a clip, uint8[T, 64, 64, 3], from its tokens int64[S]."""
+    patches = load_codebook(CODEBOOK).codes[tokens]
+    grid = patches.reshape(-1, GRID, GRID, PATCH_PIXELS, PATCH_PIXELS, 3)
+    return grid.swapaxes(2, 3).reshape(-1, FRAME_PIXELS, FRAME_PIXELS, 3)
+
+
 def pictures(tokens: NDArray[np.int64], truth: NDArray[np.int64]) -> pd.DataFrame:
     """PSNR, edges and contrast of each frame, beside the true one.
 
@@ -174,14 +181,6 @@ def pictures(tokens: NDArray[np.int64], truth: NDArray[np.int64]) -> pd.DataFram
         tokens: int64[S], of a clip.
         truth: The true ones.
     """
-    codes = load_codebook(CODEBOOK).codes
-    patches = (
-        codes[each].reshape(-1, GRID, GRID, PATCH_PIXELS, PATCH_PIXELS, 3)
-        for each in (tokens, truth)
-    )
-    made, wanted = (
-        each.swapaxes(2, 3).reshape(-1, FRAME_PIXELS, FRAME_PIXELS, 3) for each in patches
-    )
 
     def edges(frame: NDArray[Any]) -> float:
         pixels = frame.astype(float)
@@ -191,6 +190,7 @@ def pictures(tokens: NDArray[np.int64], truth: NDArray[np.int64]) -> pd.DataFram
         error = np.mean((frame.astype(float) - true) ** 2)
         return float(min(10 * np.log10(255**2 / error), 58.9)) if error else 58.9
 
+    pairs = zip(frames_of(tokens), frames_of(truth), strict=True)
     return pd.DataFrame(
         {
             "frame": number,
@@ -198,7 +198,7 @@ def pictures(tokens: NDArray[np.int64], truth: NDArray[np.int64]) -> pd.DataFram
             "edges": edges(frame) / edges(true),
             "contrast": frame.std() / true.std(),
         }
-        for number, (frame, true) in enumerate(zip(made, wanted, strict=True))
+        for number, (frame, true) in enumerate(pairs)
     )
 
 
@@ -263,8 +263,7 @@ def main() -> None:
         panels = figure.subplots(1, len(MEASURES))
         for axes, measure in zip(panels, MEASURES, strict=True):
             draw_measure(axes, table, measure)
-        named = panels[0].get_legend_handles_labels()
-        figure.legend(*named, loc="outside lower center", ncol=5)
+        legend_below(figure, panels[0], 5)
 
 
 if __name__ == "__main__":

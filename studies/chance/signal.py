@@ -150,9 +150,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--clips", type=int, default=len(CLIPS))
     options = parser.parse_args()
-    every = len(CLIPS) // options.clips
     archive = Archive()
-    rows = rows_of(CLIPS[::every])
+    rows = rows_of(CLIPS[:: len(CLIPS) // options.clips])
     table = pd.concat([look_into(archive, row) for row in rows], ignore_index=True)
     table.round(4).to_csv(HERE / "layers.csv", index=False)
     by_layer = alone(archive, rows_of(TUNING))

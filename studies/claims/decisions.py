@@ -4,8 +4,8 @@ import numpy as np
 
 from carsim import load_trace
 from carsim.base.statistics import bootstrap_mean
-from studies.claims.machines import percent
 from studies.claims.tables import Finding, decide, table
+from studies.table import percent
 
 
 def cosine() -> Finding:

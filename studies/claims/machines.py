@@ -20,18 +20,10 @@ from carsim.validate.paper_rows import (
     skipping_s,
 )
 from studies.claims.tables import Finding, row_of, table
+from studies.table import percent
 
 CLOSE = 0.05
 """Largest relative error of a figure that counts as the published one."""
-
-
-def percent(share: float, digits: int = 0) -> str:
-    """A share in percent.
-
-    >>> percent(0.25)
-    '25 %'
-    """
-    return f"{100 * share:.{digits}f} %"
 
 
 def changed(

@@ -132,10 +132,8 @@ def draw(table: pd.DataFrame, path: Path) -> None:
                 low, middle, high = (100 * own.quantile(q) for q in (0, 0.5, 1))
                 axes.fill_between(low.index, low, high, color=colour, alpha=0.15, linewidth=0)
                 axes.plot(middle, color=colour, marker="o", markersize=3, label=way)
-            axes.set_xlabel("points evaluated")
-            axes.set_ylabel(what)
-            axes.set_xlim(0, None)
-            axes.set_ylim(60 if share == "hypervolume" else 0, 101)
+            lowest = 60 if share == "hypervolume" else 0
+            axes.set(xlabel="points evaluated", ylabel=what, xlim=(0, None), ylim=(lowest, 101))
             axes.grid(axis="y")
         axes.legend(loc="upper left")
 

@@ -8,12 +8,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from carsim.report.figures import style as plots
-from studies.drawing import drawing
+from studies.drawing import drawing, legend_below
 from studies.league.cells import CLIPS
 from studies.league.machines import DESIGNS, FRAMES, SEPARATE
 from studies.league.measured import DENSE, REPLAY, front, interval
-from studies.run import quoted
-from studies.table import markdown
+from studies.run import quote
+from studies.table import markdown, percent
 
 COLOURS = {
     DENSE: plots.BLACK,
@@ -74,10 +74,8 @@ def write(folder: Path) -> None:
     quality, table = joined(folder)
     draw(folder / "league.png", table)
     readme = folder / "README.md"
-    if not readme.exists():
-        return
-    text = readme.read_text(encoding="utf-8")
-    readme.write_text(quoted(text, numbers(quality, table)), encoding="utf-8")
+    if readme.exists():
+        quote(readme, numbers(quality, table))
 
 
 def numbers(quality: pd.DataFrame, table: pd.DataFrame) -> dict[str, str]:
@@ -93,9 +91,8 @@ def most_frames(table: pd.DataFrame, name: str, who: str) -> float:
 
     Bytes grow with the frames by the same amount each; infinite where they do not grow.
     """
-    rows = table[
-        (table["machine"] == name) & (table["contestant"] == who) & (table["layout"] == SEPARATE)
-    ].set_index("frames")
+    rows = _separate(table, name)
+    rows = rows[rows["contestant"] == who].set_index("frames")
     used = rows["used_gb"]
     first, last = sorted(used.index)[-2:]
     growth = (used[last] - used[first]) / (last - first)
@@ -117,8 +114,12 @@ def best(table: pd.DataFrame, name: str, afforded: float) -> "pd.Series[float]":
 
 def measured_rows(table: pd.DataFrame, name: str) -> pd.DataFrame:
     """Rows of a machine at the length at which losses were measured."""
-    own = (table["machine"] == name) & (table["layout"] == SEPARATE)
-    return table[own & (table["frames"] == FRAMES[0])]
+    own = _separate(table, name)
+    return own[own["frames"] == FRAMES[0]]
+
+
+def _separate(table: pd.DataFrame, name: str) -> pd.DataFrame:
+    return table[(table["machine"] == name) & (table["layout"] == SEPARATE)]
 
 
 def who_pays(table: pd.DataFrame) -> str:
@@ -126,7 +127,7 @@ def who_pays(table: pd.DataFrame) -> str:
     rows = []
     for name in DESIGNS:
         dense = _of(table, DENSE, name, FRAMES[0])
-        row = [name, _percent(dense["attention_s"] / dense["seconds"])]
+        row = [name, percent(dense["attention_s"] / dense["seconds"])]
         for afforded in AFFORDED:
             found = best(table, name, afforded)
             loss = round(found["excess"], 3) + 0.0  # no minus before zero
@@ -137,15 +138,8 @@ def who_pays(table: pd.DataFrame) -> str:
 
 def _of(table: pd.DataFrame, who: str, name: str, frames: int) -> "pd.Series[float]":
     """One contestant on one machine."""
-    found = table[
-        (table["machine"] == name) & (table["frames"] == frames)
-        & (table["contestant"] == who) & (table["layout"] == SEPARATE)
-    ]  # fmt: skip
-    return found.iloc[0]
-
-
-def _percent(share: float) -> str:
-    return f"{share:.0%}".replace("%", " %")
+    own = _separate(table, name)
+    return own[(own["frames"] == frames) & (own["contestant"] == who)].iloc[0]
 
 
 WINDOW, FEW, THREE, SEARCH, MERGED = (
@@ -174,7 +168,7 @@ def answer(quality: pd.DataFrame, table: pd.DataFrame) -> str:
 
     def share(name: str) -> str:
         dense = _of(table, DENSE, name, FRAMES[0])
-        return f"{_percent(dense['attention_s'] / dense['seconds'])} on `{name}`"
+        return f"{percent(dense['attention_s'] / dense['seconds'])} on `{name}`"
 
     def room(who: str, at: int) -> str:
         return _frames_text(sorted(most_frames(table, name, who) for name in DESIGNS)[at])
@@ -185,11 +179,11 @@ def answer(quality: pd.DataFrame, table: pd.DataFrame) -> str:
     return f"""\
 An attention policy pays in proportion to attention's share of the time. At 8 frames this share
 is {", ".join(share(name) for name in DESIGNS)}. On `{stock}` no attention policy gains more than
-{_percent(at_stock["gain"].max() - 1)}; FastCar's replay gains {gain(REPLAY, stock, 8)} times, at
+{percent(at_stock["gain"].max() - 1)}; FastCar's replay gains {gain(REPLAY, stock, 8)} times, at
 a loss of {replay}. The same number of random skips, whose outputs are younger, loses
 {skips:.3f}. This proxy model hardly needs its MLPs: both losses measure stale outputs, not the
 value of replay ([proxy](../proxy/README.md)). On the other three machines, DraftAttention reads
-{_percent(losses.loc[FEW, "density"])} of the keys and gains {gains(8)} times for
+{percent(losses.loc[FEW, "density"])} of the keys and gains {gains(8)} times for
 {losses.loc[FEW, "excess"]:.3f} nats. Extrapolated to 64 frames it gains {gains(64)} times, but
 no machine has room for its cache. TempCache at theta 0.5 shows no loss on ten scenes of 8
 frames, where a window of two frames, its simplest alternative, loses
@@ -211,11 +205,8 @@ def draw(path: Path, table: pd.DataFrame) -> None:
         for axes, name in zip(figure.subplots(2, 2).flat, DESIGNS, strict=True):
             _draw_machine(axes, measured_rows(table, name))
             axes.set(title=name + (", over its own W4A4" if name == BIT_ASIC else ""))
-        named = dict(zip(*reversed(figure.axes[0].get_legend_handles_labels()), strict=True))
-        figure.legend(
-            named.values(), named.keys(), loc="outside lower center", ncols=6, fontsize=7.5,
-            title="crosses: does not fit; wide grey line: front of all",
-        )  # fmt: skip
+        title = "crosses: does not fit; wide grey line: front of all"
+        legend_below(figure, figure.axes[0], 6, fontsize=7.5, title=title)
 
 
 def _draw_machine(axes: Axes, part: pd.DataFrame) -> None:

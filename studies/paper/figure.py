@@ -50,15 +50,9 @@ def draw(axes: Axes) -> None:
         (256, "s", "published, window 256"),
         (16, "^", "published, window 16"),
     ):
-        points = [row for row in ROWS if getattr(row.attention, "window", None) == window]
-        axes.plot(
-            [row.replay_ratio for row in points],
-            [row.latency_s for row in points],
-            color=plots.VERMILION,
-            marker=marker,
-            linestyle="",
-            label=label,
-        )
+        rows = [row for row in ROWS if getattr(row.attention, "window", None) == window]
+        ratios, seconds = [row.replay_ratio for row in rows], [row.latency_s for row in rows]
+        axes.plot(ratios, seconds, marker, color=plots.VERMILION, label=label)
     axes.set(
         xlabel="replay ratio of eligible steps",
         ylabel="latency of a video (s)",

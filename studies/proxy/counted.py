@@ -15,6 +15,7 @@ older than one frame is looked at. No network, no gradient: about 1 M counts.
 """
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,11 +52,8 @@ class Counted:
         Args:
             codes: int[T, 256].
         """
-        chances, bucket = self._experts(codes)
+        chances, bucket = experts(codes, self.tables, self.unigram)
         return -np.log((chances * self.weights[bucket]).sum(-1)).reshape(len(codes) - 1, -1)
-
-    def _experts(self, codes: Codes) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        return experts(codes, self.tables, self.unigram)
 
 
 def fit(clips: list[Codes], n_codes: int) -> Counted:
@@ -105,12 +103,7 @@ def experts(
     """
     grid = codes.reshape(-1, GRID, GRID)
     now, before = grid[1:], grid[:-1]
-    moves = [(0, 0)] + [
-        (dy, dx)
-        for dy in range(-REACH, REACH + 1)
-        for dx in range(-REACH, REACH + 1)
-        if (dy, dx) != (0, 0)
-    ]
+    moves = sorted(product(range(-REACH, REACH + 1), repeat=2), key=any)  # standing still first
     moved = np.stack([_shifted(before, dy, dx) for dy, dx in moves])  # [M, T - 1, 16, 16]
     hits = (moved == now).astype(np.int16)
     around = sum(_shifted(hits, dy, dx, fill=0) for dy, dx in _AROUND)  # [M, ...] causal hits

@@ -18,8 +18,7 @@ import numpy as np
 import pandas as pd
 
 from carsim.base.statistics import bootstrap_mean
-from carsim.decoder.content import TOKENS_PER_FRAME, load_codebook, load_scene, scene_caption
-from carsim.decoder.recipe import PROMPT
+from carsim.decoder.content import TOKENS_PER_FRAME, load_codebook
 from studies.content import CLIPS, CODEBOOK, N_FRAMES, Row, pace_of, rows_of
 from studies.proxy.counted import Codes, Counted, fit
 from studies.proxy.scenes import TRAINING, load_walks
@@ -61,16 +60,6 @@ class Copy:
         return -np.log(self._share * kept + (1 - self._share) * other)
 
 
-def other_rows() -> list[Row]:
-    """Pieces of films of another kind."""
-    rows = []
-    for name in OTHER_CLIPS:
-        codes = load_scene(OTHER, name, N_FRAMES, load_codebook(CODEBOOK).n_codes)
-        prompt = f"{PROMPT} {scene_caption(codes)}".encode()
-        rows.append(Row(name, prompt, codes.ravel()))
-    return rows
-
-
 def score(archive: Archive, rows: list[Row], copy: Copy, counted: Counted) -> pd.DataFrame:
     """Loss by scene and frame, nats per token."""
     tables = []
@@ -99,7 +88,7 @@ def main() -> None:
     options = parser.parse_args()
     n_codes = load_codebook(CODEBOOK).n_codes
     clips = training_clips(options.scenes, n_codes)
-    rows = [*rows_of(CLIPS), *other_rows()]
+    rows = [*rows_of(CLIPS), *rows_of(OTHER_CLIPS, scenes=OTHER)]
     table = score(Archive(), rows, Copy(clips, n_codes), fit(clips, n_codes))
     table.round(4).to_csv(options.output, index=False)
     by_clip = table.groupby("clip", sort=False).mean(numeric_only=True).drop(columns="frame")

@@ -30,18 +30,11 @@ if TYPE_CHECKING:
 
 Frames = NDArray[np.uint8]
 
-LEVELS = tuple(
-    [("freedoom2.wad", f"MAP{number:02d}") for number in range(1, 33)]
-    + [
-        ("freedoom1.wad", f"E{episode}M{number}")
-        for episode in range(1, 5)
-        for number in range(1, 10)
-    ]
+LEVELS = (
+    *(("freedoom2.wad", f"MAP{number:02d}") for number in range(1, 33)),
+    *(("freedoom1.wad", f"E{episode}M{n}") for episode in range(1, 5) for n in range(1, 10)),
 )
-HELD_OUT = tuple(
-    [level for level in LEVELS if level[1] in {f"MAP{number:02d}" for number in range(27, 33)}]
-    + [level for level in LEVELS if level[1].startswith("E4")]
-)
+HELD_OUT = tuple(level for level in LEVELS if level[1] >= "MAP27" or level[1].startswith("E4"))
 """Levels left out of training: the last six of one game, and the last episode of the other."""
 TRAINING = tuple(level for level in LEVELS if level not in HELD_OUT)
 

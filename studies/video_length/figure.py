@@ -10,7 +10,7 @@ from carsim.cost.capacity import capacity
 from carsim.design import Design, load_design, override
 from carsim.report.figures import style as plots
 from carsim.workload.geometry import Video
-from studies.drawing import drawing, with_misfits
+from studies.drawing import drawing, legend_below, with_misfits
 from studies.table import markdown
 
 METRICS = [
@@ -78,7 +78,7 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
         _draw_time(time, at)
         _draw_memory(memory, at)
         _draw_gains(gains, at)
-        figure.legend(*gains.get_legend_handles_labels(), loc="outside lower center", ncols=4)
+        legend_below(figure, gains, 4)
 
 
 # -------------------------------------------------------------------- private
@@ -104,13 +104,11 @@ def _design(machine: str) -> Design:
 def _most_frames(machine: str) -> int:
     """Frames of 256 tokens that the memories hold under dense attention."""
     design = _design(machine)
-    fitting = 0
-    for frames in range(1, MOST_FRAMES):
-        uses = capacity(design, Video(frames, 256, PROMPT))
-        if any(use.free_bytes < 0 for use in uses):
-            break
-        fitting = frames
-    return fitting
+
+    def fits(frames: int) -> bool:
+        return all(use.free_bytes >= 0 for use in capacity(design, Video(frames, 256, PROMPT)))
+
+    return max(frames for frames in range(1, MOST_FRAMES) if fits(frames))
 
 
 def _over_frames(at: pd.DataFrame, machine: str, policy: str) -> pd.DataFrame:

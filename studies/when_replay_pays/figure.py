@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from carsim.decisions.trace import Trace, load_trace, save_trace
 from carsim.report.figures import style as plots
-from studies.drawing import drawing
+from studies.drawing import drawing, legend_below
 from studies.measured import wider
 from studies.table import markdown
 
@@ -146,8 +146,7 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
         for axes, (bandwidth, name) in zip(bottom, BANDWIDTHS.items(), strict=True):
             _draw_scopes(axes, eight[eight["bandwidth"] == bandwidth], name)
         bottom[0].set_ylabel("speed-up over dense")
-        handles, labels = top[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=3)
+        legend_below(figure, top[0], 3)
 
 
 def _draw_batches(axes: Axes, part: pd.DataFrame, name: str) -> None:

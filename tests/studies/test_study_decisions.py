@@ -1,7 +1,12 @@
 """Studies of decisions: whole clips decode as step by step, and analyses find what was put in."""
 
+import ast
 import doctest
+import importlib
+from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -158,6 +163,33 @@ def test_doctests_of_studies(module):
     failed, tried = doctest.testmod(module)
     assert tried
     assert not failed
+
+
+OWN = ("carsim", "studies")
+
+
+def imports_of(path: Path) -> Iterator[tuple[str, str]]:
+    """Module and name of everything that a file imports from carsim and studies."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in OWN:
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+def resolves(module: str, name: str) -> bool:
+    """True if a module has a name, or cannot be imported because a library is absent."""
+    try:
+        return hasattr(importlib.import_module(module), name) or bool(find_spec(f"{module}.{name}"))
+    except ModuleNotFoundError as error:
+        return (error.name or "").split(".")[0] not in OWN
+
+
+def test_studies_import_only_what_there_is() -> None:
+    files = sorted((content.ROOT / "studies").rglob("*.py"))
+    taken = {
+        (str(path.relative_to(content.ROOT)), *each) for path in files for each in imports_of(path)
+    }
+    assert len(taken) > len(files)
+    assert [each for each in sorted(taken) if not resolves(*each[1:])] == []
 
 
 def test_the_age_of_a_replay_counts_frames_since_it_was_computed() -> None:
