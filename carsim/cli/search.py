@@ -1,7 +1,7 @@
 """``carsim search``: look for the Pareto front of a study without evaluating all of it."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,9 +11,7 @@ from carsim.base.files import write_whole
 from carsim.cli.console import in_order, print_results, progress, say
 from carsim.cli.options import JSON, MODEL, WORKLOAD, work_of
 from carsim.cli.sweep import WORKERS, show_results, sweep_progress
-
-if TYPE_CHECKING:
-    from carsim.workload.workload import Workload
+from carsim.workload.workload import Workload
 
 UNREACHED = 3
 """Exit status where no machine reaches the target."""
@@ -94,7 +92,7 @@ def search(
 
 
 def _show_target(
-    work: "Workload | None", target: str, out: str | None, as_json: bool, **given: Any
+    work: Workload | None, target: str, out: str | None, as_json: bool, **given: Any
 ) -> int | None:
     """Search, and print one screen; write the design of the answer where that is asked for."""
     from carsim.design.document import design_yaml

@@ -11,9 +11,8 @@ from carsim.decisions.trace.meta import OWN_DECISIONS, STATED, SYNTHETIC
 from carsim.design import Design
 from carsim.metrics import METRICS
 from carsim.report.ratios import RatioChange, ratios
-from carsim.report.stored import StoredPolicy, StoredRun
+from carsim.report.stored import StoredPolicy, StoredRun, read_run
 from carsim.report.stored import stored as stored_run
-from carsim.report.summary_file import read_run
 from carsim.runs.first import open_design
 from carsim.runs.pipeline import run as simulate
 from carsim.runs.report import Report
