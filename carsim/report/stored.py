@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from carsim.base.errors import InputError
-from carsim.base.files import read_text
+from carsim.base.files import read_json
 from carsim.base.section import explained
 from carsim.base.units import GB
 from carsim.cost.capacity import MemoryUse
@@ -340,14 +340,10 @@ def read_run(folder: str | Path) -> StoredRun:
         InputError: No folder of a run, or one that is broken; one line.
     """
     path = Path(folder) / SUMMARY
-    try:
-        if not path.exists():
-            cure = "make one with carsim run"
-            raise InputError(str(folder), f"holds no {SUMMARY} of a run", cure)
-        document = json.loads(read_text(path, MAX_BYTES, AGAIN))
-    except (json.JSONDecodeError, RecursionError):
-        raise InputError(str(path), "is truncated or no JSON", AGAIN) from None
-    return _checked(document, str(path))
+    if not path.exists():
+        cure = "make one with carsim run"
+        raise InputError(str(folder), f"holds no {SUMMARY} of a run", cure)
+    return _checked(read_json(path, MAX_BYTES, AGAIN), str(path))
 
 
 def _checksum(document: dict[str, Any]) -> str:
@@ -355,8 +351,8 @@ def _checksum(document: dict[str, Any]) -> str:
     return sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _checked(document: Any, place: str) -> StoredRun:
-    if not isinstance(document, dict) or "schema_version" not in document:
+def _checked(document: dict[str, Any], place: str) -> StoredRun:
+    if "schema_version" not in document:
         raise InputError(place, "is no summary of a run", "name a folder that carsim run wrote")
     if (found := document["schema_version"]) != SCHEMA_VERSION:
         problem = f"is of version {found!r:.40}; this carsim reads {SCHEMA_VERSION}"
