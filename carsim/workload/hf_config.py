@@ -187,7 +187,7 @@ class HfFile(NamedTuple):
 
 
 def load_hf_config(path: Path, kinds: Collection[str] = READ) -> HfFile:
-    """What a file says of the text's layers, checked key by key.
+    """Read what a file says of the text's layers, checked key by key.
 
     Args:
         path: A ``config.json``, or the folder that holds it.

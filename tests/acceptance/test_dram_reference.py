@@ -7,13 +7,7 @@ import pytest
 
 from carsim.hardware.memory import STANDARDS, AccessPattern, idle_latency_ns, standard, traffic
 from carsim.hardware.memory.sustained import _efficiency
-from carsim.validate.dram import (
-    BOUNDS,
-    NOTES,
-    REASONS,
-    published_devices,
-    validate_dram,
-)
+from carsim.validate.dram import BOUNDS, NOTES, REASONS, published_devices, validate_dram
 from carsim.validate.part import Part
 from carsim.validate.peers import data_rows
 
