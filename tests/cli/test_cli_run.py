@@ -231,13 +231,7 @@ def test_ctrl_c_that_a_library_turns_into_an_error_of_its_own_is_still_one(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "run DESIGN --trace TRACE",
-        "validate claims",
-    ],
-)
+@pytest.mark.parametrize("command", ["run DESIGN --trace TRACE", "validate claims"])
 def test_results_as_json_name_the_version_that_they_are_of(call, toy, command):
     from importlib.metadata import version
 

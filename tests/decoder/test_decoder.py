@@ -11,29 +11,14 @@ from hypothesis import strategies as st
 from carsim.decisions.attention import Dense, Streaming
 from carsim.decisions.replay import Tas, decision_units
 from carsim.decoder.decode import prefill
-from carsim.decoder.layers import (
-    gated,
-)
-from carsim.decoder.structures import (
-    DecoderPolicy,
-    rotary_table,
-)
-from carsim.testing.decoder import (
-    MASK,
-    WIDTH,
-    DecodedLog,
-    make_config,
-    make_inputs,
-    make_weights,
-)
-from carsim.testing.decoder import (
-    decode_rows as run,
-)
+from carsim.decoder.layers import gated
+from carsim.decoder.structures import DecoderPolicy, rotary_table
+from carsim.testing.decoder import MASK, WIDTH, DecodedLog, make_config, make_inputs, make_weights
+from carsim.testing.decoder import decode_rows as run
 
 TAUS = st.one_of(st.none(), st.floats(-0.4, 0.4))
 ATTENTIONS = st.one_of(
-    st.just(Dense()),
-    st.builds(Streaming, sinks=st.integers(0, 5), window=st.integers(1, 9)),
+    st.just(Dense()), st.builds(Streaming, sinks=st.integers(0, 5), window=st.integers(1, 9))
 )
 
 

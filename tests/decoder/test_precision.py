@@ -27,21 +27,8 @@ from carsim.decoder.precision import (
     unpolished,
 )
 from carsim.decoder.quantise import collect, quantise
-from carsim.decoder.structures import (
-    Array,
-    Config,
-    DecoderPolicy,
-    Weights,
-    stack_weights,
-)
-from carsim.testing.decoder import (
-    MASK,
-    PROMPT,
-    WIDTH,
-    DecodedLog,
-    make_config,
-    make_inputs,
-)
+from carsim.decoder.structures import Array, Config, DecoderPolicy, Weights, stack_weights
+from carsim.testing.decoder import MASK, PROMPT, WIDTH, DecodedLog, make_config, make_inputs
 
 NUMBERS = st.floats(-1e4, 1e4, width=32)
 ROWS = arrays.arrays(np.float64, st.tuples(st.integers(1, 9), st.just(12)), elements=NUMBERS)

@@ -76,10 +76,7 @@ def test_a_stock_zcu102_holds_its_head_by_both_changes_and_by_no_single_one(undo
 
 def test_other_ways_to_hold_the_head_are_those_that_the_file_names() -> None:
     text = (configs_folder() / "zcu102_head.yaml").read_text(encoding="utf-8")
-    for assignment in (
-        "machine.placement.head=pl_ddr",
-        "policy.attention.kind=streaming",
-    ):
+    for assignment in ("machine.placement.head=pl_ddr", "policy.attention.kind=streaming"):
         assert f"--set {assignment}" in text
         design = load_design("zcu102", ["machine.include_head=true", assignment])
         assert check_fit(design, VILA_U).misfits == ()

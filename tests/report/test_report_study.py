@@ -125,10 +125,7 @@ def test_the_figure_on_paper_thins_what_is_dominated_and_says_so(
     [
         ({"axes": {"board.dsp": [1, 2]}}, "None of them fits"),
         ({"constraints": ["dsp <= 0"]}, "None of them fits, meets the constraints"),
-        (
-            {"objectives": ["energy_per_video_j"]},
-            "on the Pareto front of the least energy",
-        ),
+        ({"objectives": ["energy_per_video_j"]}, "on the Pareto front of the least energy"),
         ({"objectives": {"busy": "max"}}, "front of the most cores busy."),
         ({"objectives": None}, "the least time per video, the least energy per video"),
     ],

@@ -25,11 +25,7 @@ PAGES = (
     "/assets/studio.css",
     "/_dash-component-suites/plotly/package_data/plotly.min.js",
 )
-ABSENT = (
-    "/nothing",
-    "/assets/../app.py",
-    "/_dash-component-suites/nothing/nothing.js",
-)
+ABSENT = ("/nothing", "/assets/../app.py", "/_dash-component-suites/nothing/nothing.js")
 
 
 def test_a_port_that_is_taken_is_one_clear_line():

@@ -134,9 +134,7 @@ def test_a_factor_on_rows_left_out_never_sees_the_row(predicted: list[Predicted]
     assert len(left_out_speeds(predicted, speed)) > 200
 
 
-def test_intervals_hold_nine_of_ten_rows_of_systems_left_out(
-    predicted: list[Predicted],
-) -> None:
+def test_intervals_hold_nine_of_ten_rows_of_systems_left_out(predicted: list[Predicted]) -> None:
     found = [coverage(name, residuals) for name, residuals in pools(predicted).items()]
     assert {each.pool for each in found} == {"gpu_stream", "pooled", "all", "calibrated"}
     for each in found:

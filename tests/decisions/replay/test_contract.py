@@ -13,14 +13,7 @@ from tiny import tiny_design, tiny_trace
 from toy_rules import TOYS, Cosine, registered
 from trace_maker import make_meta
 
-from carsim.decisions.replay import (
-    RULES,
-    InputChange,
-    Periodic,
-    Replay,
-    ReplayRule,
-    Tas,
-)
+from carsim.decisions.replay import RULES, InputChange, Periodic, Replay, ReplayRule, Tas
 from carsim.decisions.trace import Trace, load_trace, save_trace
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.structures import DecoderPolicy, LayerRecord

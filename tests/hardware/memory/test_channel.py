@@ -8,12 +8,7 @@ from typing import Any
 import pytest
 
 from carsim.hardware.memory import STANDARDS, AccessPattern, MemoryStandard
-from carsim.hardware.memory.channel import (
-    ROW_CYCLE,
-    TURNAROUND,
-    Channel,
-    RefreshInterval,
-)
+from carsim.hardware.memory.channel import ROW_CYCLE, TURNAROUND, Channel, RefreshInterval
 from carsim.hardware.memory.traffic import Burst, bursts
 
 DDR4 = STANDARDS["DDR4-2400"]
@@ -158,10 +153,7 @@ def test_all_banks_are_precharged_in_time_for_the_refresh() -> None:
         _, commands = of_access(DDR4, access)
         refresh_at = DDR4.trefi_nck - DDR4.trfc_nck
         last = commands[-1]
-        done = {
-            "RD": DDR4.trtp_nck,
-            "WR": DDR4.cwl_nck + DDR4.burst_nck + DDR4.twr_nck,
-        }
+        done = {"RD": DDR4.trtp_nck, "WR": DDR4.cwl_nck + DDR4.burst_nck + DDR4.twr_nck}
         columns = [command for command in commands if command[1] in done]
         assert all(clock + done[name] + DDR4.trp_nck <= refresh_at for clock, name, _, _ in columns)
         assert last[0] > refresh_at - 200  # and not much earlier
@@ -177,8 +169,7 @@ def spacing(t: MemoryStandard, first: Command, second: Command) -> int:
     write_done = t.cwl_nck + t.burst_nck
     rules = {
         ("ACT", "ACT"): max(
-            t.trrd_l_nck if same_group else t.trrd_s_nck,
-            t.tras_nck + t.trp_nck if same_bank else 0,
+            t.trrd_l_nck if same_group else t.trrd_s_nck, t.tras_nck + t.trp_nck if same_bank else 0
         ),
         ("ACT", "RD"): t.trcd_nck if same_bank else None,
         ("ACT", "WR"): t.trcd_nck if same_bank else None,

@@ -76,10 +76,7 @@ def toy(area_mm2: float) -> Design:
     board["technology"] = {"kind": "toy", "area_mm2": area_mm2}
     constants = {name: value for name, value in ENERGY.items() if "clock_uw" not in name}
     return design.model_copy(
-        update={
-            "board": Board.model_validate(board),
-            "energy": Energy.model_validate(constants),
-        }
+        update={"board": Board.model_validate(board), "energy": Energy.model_validate(constants)}
     )
 
 
