@@ -6,6 +6,7 @@ and process. What a killed process has left there goes when the same file is wri
 
 import csv
 import errno
+import json
 import os
 import shutil
 import stat
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from platform import node
+from typing import Any
 
 from carsim.base.errors import InputError
 
@@ -68,6 +70,22 @@ def read_text(path: Path, most_bytes: int, cure: str = "check the path") -> str:
         return read_file(path, most_bytes, cure).decode("utf-8")
     except UnicodeDecodeError:
         raise InputError(str(path), "is not UTF-8 text", cure) from None
+
+
+def read_json(path: Path, most_bytes: int, cure: str = "check the path") -> dict[str, Any]:
+    """Keys and values of a JSON file.
+
+    Raises:
+        InputError: It cannot be read, is too large, is no JSON or holds something else.
+    """
+    try:
+        document = json.loads(read_text(path, most_bytes, cure))
+    except (ValueError, RecursionError) as error:
+        told = " ".join(str(error).split())[:100] or type(error).__name__
+        raise InputError(str(path), f"is no JSON: {told}", cure) from None
+    if not isinstance(document, dict):
+        raise InputError(str(path), "should hold keys", cure)
+    return document
 
 
 def reason(error: OSError) -> str:

@@ -8,10 +8,10 @@ import click
 from carsim.base.errors import InputError
 from carsim.cli.console import in_order, print_results, progress
 from carsim.cli.options import JSON, TRACE, WORKLOAD, work_of
+from carsim.workload.workload import Workload
 
 if TYPE_CHECKING:
     from carsim.design import Design
-    from carsim.workload.workload import Workload
 
 
 @click.command()
@@ -66,7 +66,7 @@ def compare(
 
 
 def _side(
-    name: str, changes: tuple[str, ...], option: str, work: "Workload | None"
+    name: str, changes: tuple[str, ...], option: str, work: Workload | None
 ) -> "str | Design":
     """A folder of results by its name, or a design with its changes."""
     from carsim.report.compare import is_run
@@ -82,9 +82,7 @@ def _side(
     return name
 
 
-def _show_tricks(
-    name: str, changes: tuple[str, ...], work: "Workload | None", as_json: bool
-) -> None:
+def _show_tricks(name: str, changes: tuple[str, ...], work: Workload | None, as_json: bool) -> None:
     """Every policy of the registries, and pairs of them, on one machine."""
     from carsim.explore.tricks import tricks_of, tricks_table
     from carsim.runs.first import open_design

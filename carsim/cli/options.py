@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carsim.base.errors import InputError
+from carsim.workload.workload import Workload, workload_of
 
 if TYPE_CHECKING:
     from carsim.design import Design
-    from carsim.workload.workload import Workload
 
 
 class FiniteRange(click.FloatRange):
@@ -51,14 +51,12 @@ MODEL = click.option(
 )
 
 
-def work_of(workload: str | None, traces: Iterable[str] = ()) -> "Workload | None":
+def work_of(workload: str | None, traces: Iterable[str] = ()) -> Workload | None:
     """The workload of the options ``--workload`` and ``--trace``; None if neither is given.
 
     Raises:
         InputError: Both are given, or a workload that makes no sense.
     """
-    from carsim.workload.workload import Workload, workload_of
-
     named = tuple(traces)
     if workload is not None and named:
         raise InputError("--workload", "says what is decoded, and so does --trace", "give one")
@@ -72,7 +70,7 @@ def design_given(
     board: str | None,
     model: str | None,
     overrides: Iterable[str],
-    workload: "Workload | None",
+    workload: Workload | None,
 ) -> "Design":
     """The design of an argument, or one that is chosen for ``--board`` and ``--model``.
 

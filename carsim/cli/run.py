@@ -180,8 +180,7 @@ def _show(report: "Report", length: str | None) -> None:
 def _repeat(run_command: click.Command, folder: str, as_json: bool) -> int | None:
     """Repeat a stored run and say whether its figures are the same; the exit status."""
     from carsim.report.repeat import repetition
-    from carsim.report.stored import AGAIN, SUMMARY, stored
-    from carsim.report.summary_file import read_run
+    from carsim.report.stored import AGAIN, SUMMARY, read_run, stored
 
     before, place = read_run(folder), f"{folder}/{SUMMARY}"
     if not before.manifest.command.startswith("carsim run "):

@@ -1,12 +1,20 @@
 """``carsim search``: look for the Pareto front of a study without evaluating all of it."""
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from carsim.base.environment import library
+from carsim.base.errors import InputError
+from carsim.base.files import write_whole
+from carsim.cli.console import in_order, print_results, progress, say
 from carsim.cli.options import JSON, MODEL, WORKLOAD, work_of
 from carsim.cli.sweep import WORKERS, show_results, sweep_progress
+from carsim.workload.workload import Workload
+
+UNREACHED = 3
+"""Exit status where no machine reaches the target."""
 
 
 @click.command()
@@ -63,12 +71,10 @@ def search(
     breaks a constraint is no answer. Interrupt it as you like: the same command goes on where
     it was. DIR holds what a sweep's would; 'carsim report DIR --front' shows the front again.
     """
-    asked = how.pop("minimise"), how.pop("boards"), how.pop("model")
+    asked = {name: how.pop(name) for name in ("minimise", "boards", "model")}
     work, as_json = work_of(how.pop("workload")), how.pop("as_json")
     if target is not None and study is None:
-        from carsim.cli.target import show_target
-
-        return show_target(work, target, *asked, out, as_json)
+        return _show_target(work, target, out, as_json, **asked)
     if target is not None or study is None or out is None or points is None:
         raise click.UsageError("needs STUDY, --out and --points, or --target CONDITION alone")
     library("optuna", "search")
@@ -83,3 +89,34 @@ def search(
             done = fill(store, loaded, points=points, tell=tell, **how)
         more = "" if done.finished >= points else "; there are no more"
         return show_results(store, loaded, done, out, as_json, has_front=True, more=more)
+
+
+def _show_target(
+    work: Workload | None, target: str, out: str | None, as_json: bool, **given: Any
+) -> int | None:
+    """Search, and print one screen; write the design of the answer where that is asked for."""
+    from carsim.design.document import design_yaml
+    from carsim.explore.expression import Expression
+    from carsim.explore.target import SAY, Wanted, search_target
+    from carsim.report.target import target_sections
+
+    if out is not None and Path(out).exists():
+        raise InputError(out, "is there already", "name another file or remove it")
+    given["boards"] = tuple(name.strip() for name in given["boards"].split(","))
+    known = {name: value for name, value in given.items() if value is not None}
+    wanted = Wanted(work, Expression(target, "`target`", SAY), **known)
+    with progress("sizing machines"):
+        tried = search_target(wanted)
+    is_met = bool(tried and tried[0].reaches)
+    machines = [
+        {"machine": each.machine, "reaches": each.reaches}
+        | {"limits": dict(each.limits), "metrics": dict(each.figures)}
+        for each in tried
+    ]
+    document = {"target": target, "minimise": wanted.minimise, "machines": machines}
+    print_results(as_json, document, in_order(target_sections(wanted, tried)))
+    if out is not None and is_met:
+        text = design_yaml(tried[0].design)
+        write_whole(Path(out), lambda path: path.write_text(text, encoding="utf-8"))
+        say(*([] if as_json else [f"Written to {out}"]))
+    return None if is_met else UNREACHED

@@ -84,7 +84,7 @@ def show_results(
     more: str = "",
 ) -> int | None:
     """Export a sweep or a search, and print its results; the exit status."""
-    from carsim.cli.front import as_document, print_front, study_manifest
+    from carsim.cli.report import as_document, print_front, study_manifest
     from carsim.explore.frame import export
     from carsim.report.stored_study import StoredStudy
 

@@ -87,15 +87,9 @@ def save_model(path: Path, model: DecoderModel, *, overwrite: bool = False) -> N
 
 def _check(model: DecoderModel, place: str) -> None:
     shape = model.geometry
-    sizes = {
-        "L": shape.n_layers,
-        "d": shape.hidden_size,
-        "q": shape.n_heads * shape.head_dim,
-        "kv": shape.n_kv_heads * shape.head_dim,
-        "F": shape.ffn_size,
-        "text": TEXT_SYMBOLS,
-        "codes": len(model.arrays.get("embed_visual", ())),
-    }
+    sizes = {"L": shape.n_layers, "d": shape.hidden_size, "F": shape.ffn_size}
+    sizes |= {"q": shape.n_heads * shape.head_dim, "kv": shape.n_kv_heads * shape.head_dim}
+    sizes |= {"text": TEXT_SYMBOLS, "codes": len(model.arrays.get("embed_visual", ()))}
     if set(model.arrays) != set(_SHAPES):
         odd = sorted(set(model.arrays) ^ set(_SHAPES))
         problem = f"arrays missing or unknown: {', '.join(odd)}"

@@ -2,4 +2,4 @@
 
 from carsim.report.files import save_report as save_report
 from carsim.report.folder import check_folder as check_folder
-from carsim.report.summary_file import summary as summary
+from carsim.report.stored import summary as summary

@@ -11,9 +11,8 @@ from carsim.decisions.trace.meta import OWN_DECISIONS, STATED, SYNTHETIC
 from carsim.design import Design
 from carsim.metrics import METRICS
 from carsim.report.ratios import RatioChange, ratios
-from carsim.report.stored import StoredPolicy, StoredRun
+from carsim.report.stored import StoredPolicy, StoredRun, read_run
 from carsim.report.stored import stored as stored_run
-from carsim.report.summary_file import read_run
 from carsim.runs.first import open_design
 from carsim.runs.pipeline import run as simulate
 from carsim.runs.report import Report
@@ -178,13 +177,11 @@ def compare(
             if on_traces and isinstance(each, Design):
                 problem = "is a design, and has to be simulated on a trace, as the other was"
                 raise InputError(each.name, problem, "give `traces`")
-    runs = (
-        each
-        if isinstance(each, StoredRun)
-        else stored_run(simulate(each, loaded, workload=work, allow_misfit=allow_misfit))
-        for each in given
-    )
-    return RunComparison(*runs)
+
+    def made(design: Design) -> StoredRun:
+        return stored_run(simulate(design, loaded, workload=work, allow_misfit=allow_misfit))
+
+    return RunComparison(*(each if isinstance(each, StoredRun) else made(each) for each in given))
 
 
 def is_run(name: str | Path) -> bool:

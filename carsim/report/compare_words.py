@@ -110,13 +110,8 @@ def spec_table(comparison: RunComparison) -> Table:
 
 def changed_table(comparison: RunComparison) -> Table:
     """Figures of the designs' own policies that differ."""
-    moved = [
-        each
-        for each in comparison.metrics
-        if each.of == OWN
-        and each.difference
-        and (each.relative is None or abs(each.relative) > MOVED)
-    ]
+    own = [each for each in comparison.metrics if each.of == OWN and each.difference]
+    moved = [each for each in own if each.relative is None or abs(each.relative) > MOVED]
     rows = ((METRICS[each.what].heading, *_cells(each)) for each in moved)
     return Table(("metric", "A", "B", "difference", "change"), tuple(rows))
 

@@ -10,8 +10,7 @@ from carsim.metrics.columns import csv_text
 from carsim.report.chrome import chrome_trace
 from carsim.report.folder import whole_folder
 from carsim.report.run_words import misfit_mark
-from carsim.report.stored import SUMMARY
-from carsim.report.summary_file import summary
+from carsim.report.stored import SUMMARY, summary
 from carsim.runs.report import Report
 from carsim.runs.timeline import check_window, record_timeline, usage_by_step
 

@@ -11,8 +11,7 @@ from carsim.base.files import write_whole
 from carsim.explore.store import STORE_FILE
 from carsim.report.files import REPORT
 from carsim.report.html import plotly_script
-from carsim.report.stored import SUMMARY, StoredRun
-from carsim.report.summary_file import read_run
+from carsim.report.stored import SUMMARY, StoredRun, read_run
 
 if TYPE_CHECKING:
     from carsim.report.stored_study import StoredStudy

@@ -16,8 +16,7 @@ from carsim.explore.frame import export, frame_of
 from carsim.explore.store import STORE_FILE, open_store
 from carsim.report.files import NOTICE, OUTPUT_FILES, REPORT
 from carsim.report.folder import whole_folder
-from carsim.report.stored import SUMMARY
-from carsim.report.summary_file import read_run, sealed
+from carsim.report.stored import SUMMARY, read_run, sealed
 
 UNKNOWN = "cannot be checked: it has no digest"
 EXPORTS = ("points.csv", "points.parquet", MANIFEST)

@@ -99,12 +99,9 @@ def advice(run: StoredRun) -> Iterator[str]:
 
 def _simplest(run: StoredRun, kind: StoredPolicy) -> StoredPolicy:
     """The first policy as fast as any with the same attention and decisions."""
-    alike = [
-        policy
-        for policy in run.policies
-        if (policy.replays, policy.attention, policy.is_bound)
-        == (kind.replays, kind.attention, False)
-    ]
+    own = [policy for policy in run.policies if not policy.is_bound]
+    wanted = (kind.replays, kind.attention)
+    alike = [policy for policy in own if (policy.replays, policy.attention) == wanted]
     most_s = (1 + SAME) * min(policy.seconds_per_video for policy in alike)
     return next(policy for policy in alike if policy.seconds_per_video <= most_s)
 

@@ -1,16 +1,21 @@
 """A run as one document: everything that was found, with the names of the metric table.
 
-The models below are the schema of ``summary.json``, which :mod:`carsim.report.summary_file` writes
-and reads; all that shows or compares runs works on :class:`StoredRun`. Parts that a run has in the
-same form are stored as they are. Keys that a later carsim adds are ignored.
+The models below are the schema of ``summary.json``, a file with a checksum over all of it; all that
+shows or compares runs works on :class:`StoredRun`. Parts that a run has in the same form are stored
+as they are. Keys that a later carsim adds are ignored.
 """
 
+import json
+from hashlib import sha256
 from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from carsim.base.errors import InputError
+from carsim.base.files import read_json
+from carsim.base.section import explained
 from carsim.base.units import GB
 from carsim.cost.capacity import MemoryUse
 from carsim.decisions.trace.meta import STATED
@@ -18,7 +23,7 @@ from carsim.design import Design
 from carsim.design.load import build_design
 from carsim.explore.code import manifest
 from carsim.hardware.expected import expected_of
-from carsim.hardware.memory import Path
+from carsim.hardware.memory import Path as MemoryPath
 from carsim.hardware.technology.base import FitRow
 from carsim.machine.elasticity import Elasticity
 from carsim.machine.limits import PhaseLimit
@@ -30,6 +35,15 @@ from carsim.runs.report import Report
 
 SUMMARY = "summary.json"
 AGAIN = "run again with `out` and `overwrite`"
+
+SCHEMA_VERSION = 2
+"""Version of the keys of :class:`StoredRun`; a change that could break a reader raises it."""
+
+MAX_BYTES = 50_000_000
+"""No run has as much to say."""
+
+CHECKSUM = "checksum"
+"""Key of the checksum over all others."""
 
 Positive = Annotated[float, Field(gt=0)]
 
@@ -272,7 +286,7 @@ def _part(model: type[Part], *sources: object, **fields: Any) -> Part:
     return model(**fields)
 
 
-def _memory(path: Path, use: MemoryUse) -> StoredMemory:
+def _memory(path: MemoryPath, use: MemoryUse) -> StoredMemory:
     contents = {each.content: each.nbytes for each in use.contents}
     return _part(StoredMemory, path, use, contents_bytes=contents)
 
@@ -303,3 +317,51 @@ def _policy(row: RowResult, report: Report) -> StoredPolicy:
         breakdown_s=row.seconds_by_category,
         **metrics,
     )
+
+
+def summary(report: Report) -> dict[str, Any]:
+    """A report as a JSON document.
+
+    A number that is not finite is null. Equal inputs give an equal document: it holds no dates and
+    no paths.
+    """
+    return sealed(stored(report).model_dump(mode="json"))
+
+
+def sealed(document: dict[str, Any]) -> dict[str, Any]:
+    """A document with its checksum."""
+    return document | {CHECKSUM: _checksum(document)}
+
+
+def read_run(folder: str | Path) -> StoredRun:
+    """The run that a folder holds.
+
+    Raises:
+        InputError: No folder of a run, or one that is broken; one line.
+    """
+    path = Path(folder) / SUMMARY
+    if not path.exists():
+        cure = "make one with carsim run"
+        raise InputError(str(folder), f"holds no {SUMMARY} of a run", cure)
+    return _checked(read_json(path, MAX_BYTES, AGAIN), str(path))
+
+
+def _checksum(document: dict[str, Any]) -> str:
+    others = {key: value for key, value in document.items() if key != CHECKSUM}
+    return sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _checked(document: dict[str, Any], place: str) -> StoredRun:
+    if "schema_version" not in document:
+        raise InputError(place, "is no summary of a run", "name a folder that carsim run wrote")
+    if (found := document["schema_version"]) != SCHEMA_VERSION:
+        problem = f"is of version {found!r:.40}; this carsim reads {SCHEMA_VERSION}"
+        cure = "run again with this carsim, or read it with the one that wrote it"
+        raise InputError(place, problem, cure)
+    if document.get(CHECKSUM) != _checksum(document):
+        raise InputError(place, "is damaged: it does not match its checksum", AGAIN)
+    try:
+        # Through JSON text, whose lists strict models take for tuples.
+        return StoredRun.model_validate_json(json.dumps(document))
+    except ValidationError as error:
+        raise explained(error, place, document, StoredRun, AGAIN) from None

@@ -35,12 +35,8 @@ def drawn(key: str, plot: Plot, there: str | None, note: str = "") -> dict[str, 
     room = {"height": figure["layout"]["height"]}
     caption = f"{plot.caption} {note}".strip()
     if there is not None:
-        return {
-            f"{key}-title.children": plot.full_title,
-            f"{key}-box.style": room,
-            f"{key}.figure": figure,
-            f"{key}-caption.children": caption,
-        }
+        texts = {f"{key}-title.children": plot.full_title, f"{key}-caption.children": caption}
+        return texts | {f"{key}-box.style": room, f"{key}.figure": figure}
     chart = dcc.Graph(id=key, figure=figure, config=GRAPH, responsive=True)
     label = {"aria-label": plot.alt}
     parts = [

@@ -171,13 +171,9 @@ def order_of(predicted: Sequence[Predicted], same: Callable[[Predicted], object]
     pairs = rows.merge(rows, on="same")
     one, other = (pairs.filter(regex=f"_{end}$").rename(columns=lambda c: c[:-2]) for end in "xy")
     faster = one.measured > other.measured
-    found = pd.DataFrame(
-        {
-            "ours": (one.value > other.value) == faster,
-            "baseline": (one.baseline > other.baseline) == faster,
-            "certain": (one.high < other.low) | (other.high < one.low),
-        }
-    )
+    found = pd.DataFrame({"ours": (one.value > other.value) == faster})
+    found["baseline"] = (one.baseline > other.baseline) == faster
+    found["certain"] = (one.high < other.low) | (other.high < one.low)
     return found[(one.place < other.place) & (one.measured != other.measured)]
 
 

@@ -25,7 +25,6 @@ class Peer:
         title: Its name as its authors write it.
         weight_load: What it costs to bring a tile of weights into the array.
         supply: How operands reach the array.
-        charges: The rule in words.
         bound: Largest relative difference that counts as the same rule.
     """
 
@@ -33,8 +32,12 @@ class Peer:
     title: str
     weight_load: WeightLoad
     supply: Supply
-    charges: str
     bound: float = 0.02
+
+    @property
+    def charges(self) -> str:
+        """The rule in words."""
+        return _CHARGES[self.name]
 
     @cached_property
     def measured_rows(self) -> frozenset[int]:
@@ -51,47 +54,26 @@ def data_rows(name: str) -> list[dict[str, str]]:
 DDR4_BYTES_PER_CYCLE = Fraction(96)
 """A channel of DDR4-2400, 19.2 GB/s at 200 MHz: the 768 bit per cycle of the peers' set-ups."""
 
+_CHARGES = {
+    "zigzag": "weights, activations and results at the memory's rate; nothing for the array",
+    "llmcompass": "as ZigZag; at m = 8 this rule is wrong, 47 to 69 % off",
+    "accelforge": "as ZigZag, or what the on-chip buffer's port carries if that is longer",
+    "scalesim": "every tile loads, streams and drains before the next; half a buffer is filled "
+    "before and emptied after",
+    "onnxim": "a tile is loaded row by row while the one before works: 32 cycles each at least",
+}
+_DDR4 = Supply(DDR4_BYTES_PER_CYCLE)
+# Inferred, not documented: M = 8 takes exactly the cycles of 128 bytes per cycle.
+_DDR4_BY_PORT = Supply(DDR4_BYTES_PER_CYCLE, port_bytes_per_cycle=128)
+# Memory is as fast as the array asks (CALC), but for the first filling, which comes at 10 words per
+# cycle (``single_layer_sim.py``).
+_FILLED = Supply(buffer_bytes=256 * 1024, fill_bytes_per_cycle=10)
 _RULES = (
-    Peer(
-        "zigzag",
-        "ZigZag",
-        "none",
-        Supply(DDR4_BYTES_PER_CYCLE),
-        "weights, activations and results at the memory's rate; nothing for the array",
-    ),
-    Peer(
-        "llmcompass",
-        "LLMCompass",
-        "none",
-        Supply(DDR4_BYTES_PER_CYCLE),
-        "as ZigZag; at m = 8 this rule is wrong, 47 to 69 % off",
-    ),
-    Peer(
-        "accelforge",
-        "AccelForge",
-        "none",
-        # Inferred, not documented: M = 8 takes exactly the cycles of 128 bytes per cycle.
-        Supply(DDR4_BYTES_PER_CYCLE, port_bytes_per_cycle=128),
-        "as ZigZag, or what the on-chip buffer's port carries if that is longer",
-    ),
-    Peer(
-        "scalesim",
-        "SCALE-Sim",
-        "full_fold",
-        # Memory is as fast as the array asks (CALC), but for the first filling, which comes at
-        # 10 words per cycle (``single_layer_sim.py``).
-        Supply(buffer_bytes=256 * 1024, fill_bytes_per_cycle=10),
-        "every tile loads, streams and drains before the next; half a buffer is filled before "
-        "and emptied after",
-    ),
-    Peer(
-        "onnxim",
-        "ONNXim",
-        "rows",
-        Supply(DDR4_BYTES_PER_CYCLE),
-        "a tile is loaded row by row while the one before works: 32 cycles each at least",
-        bound=0.05,
-    ),
+    Peer("zigzag", "ZigZag", "none", _DDR4),
+    Peer("llmcompass", "LLMCompass", "none", _DDR4),
+    Peer("accelforge", "AccelForge", "none", _DDR4_BY_PORT),
+    Peer("scalesim", "SCALE-Sim", "full_fold", _FILLED),
+    Peer("onnxim", "ONNXim", "rows", _DDR4, bound=0.05),
 )
 
 PEERS: Mapping[str, Peer] = MappingProxyType({peer.name: peer for peer in _RULES})

@@ -23,7 +23,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from carsim.base.errors import InputError
-from carsim.base.files import read_text
+from carsim.base.files import read_json
 from carsim.base.section import FieldError, first_problem
 from carsim.base.yaml_file import MAX_BYTES, shown
 
@@ -187,7 +187,7 @@ class HfFile(NamedTuple):
 
 
 def load_hf_config(path: Path, kinds: Collection[str] = READ) -> HfFile:
-    """What a file says of the text's layers, checked key by key.
+    """Read what a file says of the text's layers, checked key by key.
 
     Args:
         path: A ``config.json``, or the folder that holds it.
@@ -199,13 +199,7 @@ def load_hf_config(path: Path, kinds: Collection[str] = READ) -> HfFile:
     """
     path = path / "config.json" if path.is_dir() else path
     place = str(path)
-    try:
-        raw = json.loads(read_text(path, MAX_BYTES, CURE))
-    except (ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split())[:100] or type(error).__name__
-        raise InputError(place, f"is no JSON: {reason}", CURE) from None
-    if not isinstance(raw, dict):
-        raise InputError(place, "should hold keys", CURE)
+    raw = read_json(path, MAX_BYTES, CURE)
     kind = raw.get("model_type")
     if not isinstance(kind, str) or kind not in kinds:
         cure = f"read are {', '.join(kinds)}" + "; or write model.body yourself" * (kinds is READ)

@@ -15,7 +15,7 @@ import carsim
 from carsim.decisions.trace import Trace, save_trace
 from carsim.metrics.columns import COLUMNS
 from carsim.report.figures import run_plots
-from carsim.report.summary_file import read_run
+from carsim.report.stored import read_run
 from carsim.studio.point import point_of
 from carsim.studio.reach import Reach
 from carsim.studio.state import TabState

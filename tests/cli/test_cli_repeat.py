@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from carsim.report.summary_file import sealed
+from carsim.report.stored import sealed
 
 
 @pytest.fixture

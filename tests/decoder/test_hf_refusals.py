@@ -82,7 +82,7 @@ def weigh(folder: Path, *names: str, **mapped: str) -> None:
         (lambda f: weigh(f, "pytorch_model.bin"), "tiny: has no weights in .safetensors files"),
         (lambda f: weigh(f, a="../x.safetensors"), "names '../x.safetensors', no .safetensors"),
         (lambda f: weigh(f, "adapter_config.json", "model.safetensors"), "is an adapter of other"),
-        (lambda f: (f / "model.safetensors.index.json").write_text("[]"), "has no weight_map"),
+        (lambda f: (f / "model.safetensors.index.json").write_text("{}"), "has no weight_map"),
     ],
 )
 def test_nothing_but_safetensors_of_the_folder_is_read(folder, damage, words):

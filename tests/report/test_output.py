@@ -20,8 +20,7 @@ from carsim.report import check_folder, save_report, summary
 from carsim.report.files import NOTICE, OUTPUT_FILES, REPORT
 from carsim.report.folder import whole_folder
 from carsim.report.notes import notes_of
-from carsim.report.stored import stored
-from carsim.report.summary_file import read_run
+from carsim.report.stored import read_run, stored
 from carsim.runs.pipeline import run
 
 OURS = ("a.txt", "b.txt")

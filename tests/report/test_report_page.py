@@ -16,7 +16,7 @@ from carsim.report import save_report
 from carsim.report.files import REPORT
 from carsim.report.notes import notes_of
 from carsim.report.report import write_page
-from carsim.report.summary_file import read_run, sealed
+from carsim.report.stored import read_run, sealed
 
 
 @pytest.fixture(scope="module")

@@ -99,14 +99,9 @@ class Groups:
         shape = cache.n_layers, cache.n_rows, cache.n_kv_heads, cache.n_slots
         turns = cache.rope_theta ** -(np.arange(0, cache.head_dim, 2) / cache.head_dim)
         angles = np.arange(cache.n_slots)[:, None] * turns
-        return cls(
-            cache,
-            np.ones(shape, np.uint16),
-            np.zeros(shape, cache.dtype),
-            np.zeros(cache.n_layers, bool),
-            np.cos(angles).astype(cache.dtype),
-            np.sin(angles).astype(cache.dtype),
-        )
+        cos, sin = (each(angles).astype(cache.dtype) for each in (np.cos, np.sin))
+        members, bias = np.ones(shape, np.uint16), np.zeros(shape, cache.dtype)
+        return cls(cache, members, bias, np.zeros(cache.n_layers, bool), cos, sin)
 
     def directions(self, keys: Array, positions: Ints) -> Array:
         """Keys as before the rotary embedding (halves of a head are pairs), of length 1.

@@ -7,7 +7,6 @@ no code of the checkpoint is run.
 """
 
 import hashlib
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from carsim.base.environment import library
 from carsim.base.errors import InputError
-from carsim.base.files import read_text
+from carsim.base.files import read_json
 from carsim.base.yaml_file import MAX_BYTES
 from carsim.decisions.trace import Geometry
 from carsim.decoder.hf_recipe import Dtype
@@ -196,12 +195,10 @@ def weight_files(folder: Path) -> list[Path]:
     place = folder / "model.safetensors.index.json"
     if not place.is_file():
         raise InputError(str(folder), "has no weights in .safetensors files", _SAVE)
-    try:
-        names = {
-            str(name) for name in json.loads(read_text(place, MAX_BYTES))["weight_map"].values()
-        }
-    except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(str(place), "has no weight_map", _SAVE) from error
+    weight_map = read_json(place, MAX_BYTES, _SAVE).get("weight_map")
+    if not isinstance(weight_map, dict):
+        raise InputError(str(place), "has no weight_map", _SAVE)
+    names = set(map(str, weight_map.values()))
     strange = [n for n in sorted(names) if Path(n).name != n or not n.endswith(".safetensors")]
     if strange:
         raise InputError(str(place), f"names {strange[0]!r}, no .safetensors file beside it", _SAVE)

@@ -24,13 +24,11 @@ BAR_IN, FRAME_IN = 0.17, 1.0
 
 def run_rows(label: str, run: "StoredRun", *, own_only: bool = False) -> pd.DataFrame:
     """A row per simulated policy of a run: ``label``, ``policy``, fields of the design, metrics."""
-    rows = [
-        _fields(run.resolved_design)
-        | {name: policy.get(name) for name in METRICS}
-        | {"label": label, "policy": name}
-        for name, policy, _ in shown_policies({label: run})
-        if policy.is_chosen or not own_only
-    ]
+    fields, rows = _fields(run.resolved_design), []
+    for name, policy, _ in shown_policies({label: run}):
+        if policy.is_chosen or not own_only:
+            figures = {metric: policy.get(metric) for metric in METRICS}
+            rows.append(fields | figures | {"label": label, "policy": name})
     return pd.DataFrame(rows)
 
 

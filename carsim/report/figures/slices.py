@@ -1,6 +1,5 @@
 """A window of a timeline: who works on what, track by track."""
 
-import json
 from collections.abc import Sequence
 from itertools import cycle
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from carsim.base.errors import InputError
-from carsim.base.files import read_text
+from carsim.base.files import read_json
 from carsim.base.text import count
 from carsim.report.figures.breakdown import LOOKS
 from carsim.report.figures.plot import Panel, Plot, Series
@@ -39,7 +38,7 @@ def timeline_plot(folder: Path, window_ms: tuple[float, float] | None = None) ->
     if not path.exists():
         raise InputError(str(folder), f"holds no {TIMELINE}", "run again with --timeline 0:2")
     try:
-        document = json.loads(read_text(path, MAX_BYTES, "take a shorter timeline"))
+        document = read_json(path, MAX_BYTES, "take a shorter timeline")
         events = [event for event in document["traceEvents"] if event["ph"] == "X"]
         spans = [TrackSlice(event["cat"], event["name"], **event["args"]) for event in events]
         per_ms = 1e3 * document["otherData"]["clock_mhz"]
