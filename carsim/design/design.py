@@ -79,6 +79,8 @@ class Design(Section):
         if found:
             field, problem = found
             cure = "calibrate again (carsim calibrate), or leave the calibration out"
+            if field == "weight_bits":
+                cure = f"set model.weights as it was measured, {cure}"
             raise FieldError(f"machine.overheads.calibration.{field}", problem, cure)
 
     def _check_records(self) -> None:

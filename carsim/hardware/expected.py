@@ -28,8 +28,8 @@ constant fitted to other rows of the same system predicts."""
 
 
 TITLES = {
-    POOLED: "types of control with few systems",
-    EVERY: "all types of control",
+    POOLED: "rare types of control pooled",
+    EVERY: "all types of control pooled",
     CALIBRATED: "calibrated on other rows",
 }
 """Pool -> what it holds."""

@@ -17,7 +17,7 @@ DRS_PRESET = "u280_compute_bound"
 
 FIDELITY = {
     "fluid": "Transfers share the sustained rate of a memory by their bytes; over 200 designs, "
-    "latencies differ from those of tile fidelity by 0.3 % at most.",
+    "latencies differ from those of tile fidelity by 0.22 % at most.",
     "tile": "A memory serves whole tiles at its sustained rate.",
 }
 """The model of memory at each fidelity, and its error."""

@@ -30,7 +30,7 @@ def short_sections(run: StoredRun) -> Iterator[Section]:
     table = tables.limits_table(run, most=MOST_LINES)
     yield "What limits the design", [table, _roofline(run), *_best_resource(run)]
     rest = [*_fit_in_words(run), _energy_in_words(run), _origin(run)]
-    yield f"Does it fit the {design.board.name}{mark}", rest
+    yield f"Does it fit {design.board.name}?{mark}", rest
 
 
 def more_sections(run: StoredRun) -> Iterator[Section]:
@@ -155,7 +155,9 @@ def _seconds(run: StoredRun) -> str:
     slowest = own.text(INTERVALS["seconds_per_video"][1])
     if run.bandwidth_interval is None or slowest == own.text("seconds_per_video"):
         return text
-    return f"{text} at the modelled bandwidth; {slowest} s at the lowest measured on such boards"
+    return (
+        f"{text} at the modelled bandwidth; {slowest} s at the lowest one measured on such boards"
+    )
 
 
 def _joules(own: StoredPolicy, metric: str) -> str:

@@ -28,6 +28,7 @@ from carsim.base.units import GB
 from carsim.cost.capacity import capacity
 from carsim.decisions.trace.stated import text_of
 from carsim.design import Design, load_design
+from carsim.design.load import read_design
 from carsim.hardware.overheads import CalibrationRecord, Overheads
 from carsim.runs.decode import decode
 from carsim.workload.geometry import Video
@@ -48,6 +49,9 @@ MOST_TIMES = 100
 ONE_CONSTANT = (
     "these points cannot tell time per layer from lost bandwidth: all overhead is charged per layer"
 )
+
+LONGEST_US = 1660.0
+"""Longest time per layer of a published system (LLaMA-3-70B on an M1 Max, ``carsim validate``)."""
 
 EXAMPLE = "say 'tokens_per_s=24.4 @ text:16+128'"
 
@@ -201,6 +205,11 @@ def fit(points: Sequence[MeasuredSpeed]) -> Fit:
         )
     worst = max(points, key=lambda point: abs(point.error(constants)))
     notes = [] if terms == 2 else [ONE_CONSTANT]
+    if constants.layer_us > LONGEST_US:
+        notes.append(
+            f"{number(constants.layer_us)} us per layer are more than any published system takes "
+            f"({number(LONGEST_US)}): check the design and the measurement"
+        )
     if abs(worst.error(constants)) > MOST_ERROR:
         notes.insert(
             0,
@@ -272,6 +281,10 @@ def _rows(text: str) -> Iterator[tuple[str, dict[str, str]]]:
 
 def _point(design: str, place: str, row: dict[str, str], overrides: Sequence[str]) -> MeasuredSpeed:
     changes = row.get("set", "").split()
+    if "machine" not in read_design(design)[0]:
+        problem = "has no section machine, on which the hardware bound depends"
+        cure = "describe the machine that was measured; 'carsim config show FILE' proposes one"
+        raise InputError(design, problem, cure)
     made = load_design(design, overrides)
     try:
         made = load_design(design, [*overrides, *changes])

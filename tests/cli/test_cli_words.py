@@ -35,8 +35,8 @@ def test_of_one_there_is_one(call, tmp_path):
 def test_an_interval_without_width_has_no_brackets():
     level = [f"board.memories.ps_ddr.efficiency_{end}=null" for end in ("low", "high")]
     wide, narrow = stored(tiny_report()), stored(tiny_report(*level))
-    assert "at the lowest measured" in next(answer(wide))
-    assert "at the lowest measured" not in next(answer(narrow))
+    assert "at the lowest one measured" in next(answer(wide))
+    assert "at the lowest one measured" not in next(answer(narrow))
     policies = tuple(
         policy.model_copy(
             update={
@@ -51,7 +51,7 @@ def test_an_interval_without_width_has_no_brackets():
     alike = wide.model_copy(update={"policies": policies})
     text = " ".join(answer(alike))
     assert " to " not in text, "no range of the speed-up and of energy"
-    assert "at the lowest measured" not in text
+    assert "at the lowest one measured" not in text
     assert all(" to " not in note for _, _, note in tiles(alike))
     assert Interval(0.5, 0.5, 0.5).text() == "+0.500"
     assert Interval(0.5, 0.4, 0.5).text() == "+0.500 [0.400, 0.500]"
