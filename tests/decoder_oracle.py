@@ -6,6 +6,7 @@ computed anew at every step from remembered layer inputs, and visible tokens are
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +14,10 @@ from numpy.typing import NDArray
 from carsim.decisions.attention import Dense, Streaming
 from carsim.decisions.replay import Tas
 from carsim.decisions.trace.precision import Product
-from carsim.decoder.decode import Recorder, decode_step
+from carsim.decoder.decode import Recorder, decode_step, prefill
 from carsim.decoder.precision import Arithmetic
-from carsim.decoder.structures import Array, Config, DecoderPolicy, State, Weights
+from carsim.decoder.structures import Array, Config, DecoderPolicy, LayerRecord, State, Weights
+from carsim.testing.decoder import MASK, DecodedLog, DecodedRows, make_inputs, make_weights
 
 Vector = NDArray[np.float64]
 Merged = Callable[[int, int, list[Vector]], list[list[int]]]
@@ -253,6 +255,39 @@ def oracle_decode(
             out.hidden[step, b] = _norm(xs[b], weights.ln_final, config.rms_eps)
     out.inputs = [[row.inputs[layer] for row in rows] for layer in range(layers)]
     return out
+
+
+def naive_rows(
+    config: Config,
+    policy: DecoderPolicy,
+    weights: Weights | None = None,
+    units: Iterable[Iterable[int]] = ((0,), (1,), (2,), (3,)),
+    **stand_ins: Any,
+) -> Oracle:
+    """The tiny decoder's four rows by :func:`oracle_decode`."""
+    prompt, embeddings = make_inputs(config)
+    prompts = [x[valid] for x, valid in zip(prompt, MASK, strict=True)]
+    weights, of_rows = weights or make_weights(config), [list(unit) for unit in units]
+    return oracle_decode(config, policy, weights, prompts, embeddings, of_rows, **stand_ins)
+
+
+def decode_with(
+    config: Config,
+    policy: DecoderPolicy,
+    weights: Weights,
+    inputs: tuple[Array, Array] | None = None,
+    also: Recorder = lambda seen: None,
+) -> DecodedRows:
+    """The tiny decoder's four rows with weights of one's own; ``also`` sees what is recorded."""
+    (prompt, embeddings), kept = inputs or make_inputs(config), DecodedLog(config)
+
+    def record(seen: LayerRecord) -> None:
+        kept(seen)
+        also(seen)
+
+    state, _ = prefill(config, policy, weights, prompt, MASK)
+    hidden = decode_steps(config, policy, weights, state, embeddings, record)
+    return DecodedRows(hidden, state, kept)
 
 
 def decode_steps(

@@ -4,16 +4,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decoder_oracle import decode_steps, oracle_decode
+from decoder_oracle import decode_with, naive_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from carsim.decisions.attention import Dense, Streaming
 from carsim.decisions.replay import Tas, decision_units
-from carsim.decoder.decode import prefill
 from carsim.decoder.layers import gated
 from carsim.decoder.structures import DecoderPolicy, rotary_table
-from carsim.testing.decoder import MASK, WIDTH, DecodedLog, make_config, make_inputs, make_weights
+from carsim.testing.decoder import WIDTH, make_config, make_weights
 from carsim.testing.decoder import decode_rows as run
 
 TAUS = st.one_of(st.none(), st.floats(-0.4, 0.4))
@@ -42,10 +41,7 @@ def test_equals_the_naive_decoder(n_kv_heads: int, tau: Any, rule: Tas, attentio
     config = make_config(n_kv_heads)
     policy = DecoderPolicy(tau, rule, attention, scope, pairs=((0, 1), (2, 3)))
     hidden, _, kept = run(config, policy)
-    prompt, embeddings = make_inputs(config)
-    prompts = [x[valid] for x, valid in zip(prompt, MASK, strict=True)]
-    units = [list(unit) for unit in decision_units(scope, policy.pairs, 4)]
-    naive = oracle_decode(config, policy, make_weights(config), prompts, embeddings, units)
+    naive = naive_rows(config, policy, units=decision_units(scope, policy.pairs, 4))
     np.testing.assert_array_equal(kept.replay, naive.replay)
     np.testing.assert_allclose(kept.tas, naive.tas, atol=1e-10)
     np.testing.assert_allclose(kept.mlp, naive.mlp, atol=1e-10)
@@ -59,12 +55,9 @@ def test_recording_changes_no_bit() -> None:
         seen, state_seen, kept = run(config, policy, record=True)
         unseen, state_unseen, _ = run(config, policy, record=False)
         assert 0 < kept.replay.mean() < 1
-        for a, b in (
-            (seen, unseen),
-            (state_seen.k, state_unseen.k),
-            (state_seen.v, state_unseen.v),
-            (state_seen.held, state_unseen.held),
-        ):
+        assert seen.tobytes() == unseen.tobytes()
+        for name in ("k", "v", "held"):
+            a, b = (getattr(state, name) for state in (state_seen, state_unseen))
             assert a.tobytes() == b.tobytes()
 
 
@@ -84,10 +77,7 @@ def test_ties_compute() -> None:
     config = make_config()
     weights = make_weights(config)
     weights.w_qkv[:, :, :WIDTH] = 0
-    prompt, embeddings = make_inputs(config)
-    kept = DecodedLog(config)
-    state, _ = prefill(config, DecoderPolicy((0.0, 0.0)), weights, prompt, MASK)
-    decode_steps(config, DecoderPolicy((0.0, 0.0)), weights, state, embeddings, kept)
+    kept = decode_with(config, DecoderPolicy((0.0, 0.0)), weights).kept
     np.testing.assert_array_equal(kept.tas[3:], 0.0)
     assert not kept.replay.any()
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decoder_oracle import decode_steps, naive_round, oracle_decode
+from decoder_oracle import decode_with as run
+from decoder_oracle import naive_round, naive_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -13,7 +14,6 @@ from random_model import random_model
 from carsim.decisions.attention import Streaming
 from carsim.decisions.trace.precision import PRODUCTS, Calibration, DecoderPrecision, Grouped
 from carsim.decoder.content import Codebook
-from carsim.decoder.decode import prefill
 from carsim.decoder.group import RowGroup
 from carsim.decoder.layers import rms_norm
 from carsim.decoder.precision import (
@@ -28,7 +28,7 @@ from carsim.decoder.precision import (
 )
 from carsim.decoder.quantise import collect, quantise
 from carsim.decoder.structures import Array, Config, DecoderPolicy, Weights, stack_weights
-from carsim.testing.decoder import MASK, PROMPT, WIDTH, DecodedLog, make_config, make_inputs
+from carsim.testing.decoder import PROMPT, WIDTH, make_config
 
 NUMBERS = st.floats(-1e4, 1e4, width=32)
 ROWS = arrays.arrays(np.float64, st.tuples(st.integers(1, 9), st.just(12)), elements=NUMBERS)
@@ -68,15 +68,6 @@ def make_group(config: Config, seed: int = 0) -> RowGroup:
 
 def make(config: Config, wanted: DecoderPrecision) -> Weights:
     return quantise(make_group(config), wanted, lambda units: None)
-
-
-def run(config: Config, policy: DecoderPolicy, weights: Weights, rows: Any = slice(None)) -> Any:
-    """Hidden states [S, B, d], the state, and what was recorded."""
-    prompt, embeddings = make_inputs(config)
-    kept = DecodedLog(config, len(MASK[rows]))
-    state, _ = prefill(config, policy, weights, prompt[rows], MASK[rows])
-    hidden = decode_steps(config, policy, weights, state, embeddings[:, rows], kept)
-    return hidden, state, kept
 
 
 # ------------------------------------------------------------------------------------ rounding
@@ -192,10 +183,7 @@ def test_equals_the_naive_decoder(n_kv_heads: int, fields: Any, attention: Any) 
     weights = make(config, DecoderPrecision.model_validate(fields))
     policy = DecoderPolicy((0.0, 0.0), **({"attention": attention} if attention else {}))
     hidden, _, kept = run(config, policy, weights)
-    prompt, embeddings = make_inputs(config)
-    prompts = [x[valid] for x, valid in zip(prompt, MASK, strict=True)]
-    units = [[row] for row in range(4)]
-    naive = oracle_decode(config, policy, weights, prompts, embeddings, units)
+    naive = naive_rows(config, policy, weights)
     np.testing.assert_array_equal(kept.replay, naive.replay)
     np.testing.assert_allclose(kept.mlp, naive.mlp, atol=1e-8)
     np.testing.assert_allclose(hidden, naive.hidden, atol=1e-8)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decoder_oracle import oracle_decode
+from decoder_oracle import naive_rows
 from policy_maker import make_trace
 from toy_policies import TOYS, BestKeys, EverySecondBlock, registered
 
@@ -25,8 +25,8 @@ from carsim.decisions.trace.meta import parse_meta
 from carsim.decoder.structures import DecoderPolicy
 from carsim.testing import CONTRACTS
 from carsim.testing.attention import decode
-from carsim.testing.decoder import MASK, make_config, make_inputs, make_weights
 from carsim.testing.decoder import decode_rows as run
+from carsim.testing.decoder import make_config
 
 KINDS = {**ATTENTION, **TOYS}
 EXAMPLES: list[AttentionPolicy] = [
@@ -125,12 +125,7 @@ def test_kinds_that_choose_equal_the_naive_decoder(policy: AttentionPolicy, n_kv
     """Closed loop, together with replay; the naive decoder lists visible tokens one by one."""
     config = make_config(n_kv_heads)
     taken = DecoderPolicy((0.0, 0.0), attention=policy)
-    prompt, embeddings = make_inputs(config)
-    prompts = [x[valid] for x, valid in zip(prompt, MASK, strict=True)]
-    units = [[row] for row in range(4)]
-    naive = oracle_decode(
-        config, taken, make_weights(config), prompts, embeddings, units, CHOICES[policy.kind]
-    )
+    naive = naive_rows(config, taken, chooses=CHOICES[policy.kind])
     kept = run(config, taken)[2]
     np.testing.assert_array_equal(kept.replay, naive.replay)
     np.testing.assert_allclose(kept.residual, naive.residual, atol=1e-10)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decoder_oracle import decode_steps, oracle_decode
+from decoder_oracle import decode_with, naive_rows
 from hypothesis import given
 from hypothesis import strategies as st
 from tiny import tiny_design, tiny_trace
@@ -15,7 +15,6 @@ from carsim.cost.capacity import contents as contents_of
 from carsim.decisions.attention import CacheShape, Dense, TempCache
 from carsim.decisions.trace import Trace
 from carsim.decisions.trace.file import check_trace
-from carsim.decoder.decode import prefill
 from carsim.decoder.structures import Config, DecoderPolicy, rotary_table
 from carsim.runs.pipeline import run as run_design
 from carsim.testing.decoder import MASK, DecodedLog, make_config, make_inputs, make_weights
@@ -78,16 +77,9 @@ def decoded(policy: Any, rows: Any = slice(None), config: Config | None = None) 
 def test_the_decoder_equals_the_naive_one(search: Any, theta: float) -> None:
     """Closed loop, together with replay, rows of other prompt lengths."""
     config, policy = make_video(), TempCache(theta=theta, search=search)
-    prompt, embeddings = make_inputs(config)
-    prompts = [x[valid] for x, valid in zip(prompt, MASK, strict=True)]
-    taken = DecoderPolicy((0.0, 0.0), attention=policy)
-    naive = oracle_decode(
+    naive = naive_rows(
         config,
-        taken,
-        make_weights(config),
-        prompts,
-        embeddings,
-        [[row] for row in range(4)],
+        DecoderPolicy((0.0, 0.0), attention=policy),
         merges=lambda prompt, token, plain: slow_groups(policy, 4, prompt, token, plain),
     )
     kept = decoded(policy)
@@ -122,13 +114,12 @@ def test_frames_that_repeat_exactly_are_decoded_as_if_nothing_merged(search: Any
     prompt, embeddings = make_inputs(config, seed=seed)
     repeated = np.tile(embeddings[:4], (5, 1, 1))
 
-    def decode_under(attention: Any) -> tuple[Any, Any]:
-        policy = DecoderPolicy((None, None), attention=attention)
-        state, _ = prefill(config, policy, weights, prompt, MASK)
-        return decode_steps(config, policy, weights, state, repeated), state
-
-    dense, _ = decode_under(Dense())
-    merged, state = decode_under(TempCache(theta=1 - 1e-12, search=search))
+    (dense, *_), (merged, state, _) = (
+        decode_with(
+            config, DecoderPolicy((None, None), attention=each), weights, (prompt, repeated)
+        )
+        for each in (Dense(), TempCache(theta=1 - 1e-12, search=search))
+    )
     assert state.kept[0].max() <= MASK.sum(axis=1).max() + 2 * 4, "the first layer has one frame"
     np.testing.assert_allclose(merged, dense, atol=1e-10)
 
@@ -192,9 +183,6 @@ def test_what_it_cannot_decode() -> None:
     long = CacheShape(1, 1, 1, 2, 4, 4, 2**16, np.array([0]), 1e4, np.dtype(float))
     with pytest.raises(InputError, match="65,536 tokens are more than a count of 16 bits holds"):
         TempCache().begin(long)
-
-
-# ------------------------------------------------------------------------------------- the trace
 
 
 # ----------------------------------------------------------------------------------- the machine

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from decoder_oracle import decode_with
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -15,7 +16,6 @@ from trace_maker import make_meta
 
 from carsim.decisions.replay import RULES, InputChange, Periodic, Replay, ReplayRule, Tas
 from carsim.decisions.trace import Trace, load_trace, save_trace
-from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.structures import DecoderPolicy, LayerRecord
 from carsim.machine.phases import FIDELITIES
 from carsim.runs.pipeline import run as simulate
@@ -25,9 +25,7 @@ from carsim.testing.decoder import (
     MASK,
     PROMPT,
     WIDTH,
-    DecodedLog,
     make_config,
-    make_inputs,
     make_weights,
 )
 from carsim.testing.decoder import decode_rows as decode
@@ -130,16 +128,8 @@ class Slow:
 def test_scores_equal_those_of_loops_over_single_numbers(rule: ReplayRule) -> None:
     """Closed loop: what is held is what was there when the row last computed, however long ago."""
     config, policy = make_config(), with_tau(rule)
-    prompt, embeddings = make_inputs(config)
-    weights, kept, slow = make_weights(config), DecodedLog(config), Slow(rule)
-    state, _ = prefill(config, policy, weights, prompt, MASK)
-
-    def record(shown: LayerRecord) -> None:
-        kept(shown)
-        slow(shown)
-
-    for x in embeddings:
-        decode_step(config, policy, weights, state, x, record)
+    slow = Slow(rule)
+    kept = decode_with(config, policy, make_weights(config), also=slow).kept
     found = {at: kept.tas[at] for at in slow.scores}
     assert found == pytest.approx(slow.scores, abs=1e-9)
     assert len(found) == 6 * 2 * 4
@@ -235,19 +225,13 @@ def test_a_cap_is_named_where_decisions_are() -> None:
 
 @pytest.mark.parametrize("gain", [0.0, 0.5, (1.0, 0.25)])
 def test_a_gain_scales_what_is_held_at_each_replay(gain: Any) -> None:
-    rule, outs = Tas(gain=gain), {}
-    config = make_config()
-    weights, (prompt, embeddings) = make_weights(config), make_inputs(config)
-    policy = DecoderPolicy((-INF, -INF), rule)
-    state, _ = prefill(config, policy, weights, prompt, MASK)
-    for x in embeddings:
-        decode_step(
-            config, policy, weights, state, x,
-            lambda shown: outs.update({(shown.step, shown.layer): shown.mlp.copy()}),
-        )  # fmt: skip
-    for (step, layer), out in outs.items():
+    rule = Tas(gain=gain)
+    outs = decode(make_config(), DecoderPolicy((-INF, -INF), rule)).kept.mlp
+    for step, layer in np.ndindex(outs.shape[:2]):
         fresh, times = outs[step % 3, layer], step // 3
-        np.testing.assert_allclose(out, rule.gain_of(layer) ** times * fresh, atol=1e-12)
+        np.testing.assert_allclose(
+            outs[step, layer], rule.gain_of(layer) ** times * fresh, atol=1e-12
+        )
 
 
 def test_damped_outputs_are_scaled_and_written_back() -> None:

@@ -5,15 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decoder_oracle import decode_steps
+from decoder_oracle import decode_with
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from carsim.decisions.replay import DecoderShape, InputChange, MachineShape, RuleWork, Seen
-from carsim.decoder.decode import prefill
 from carsim.decoder.structures import DecoderPolicy, LayerRecord
-from carsim.testing.decoder import MASK, DecodedLog, make_config, make_inputs, make_weights
+from carsim.testing.decoder import DecodedLog, make_config, make_inputs, make_weights
 
 VILA_U = MachineShape(32, 32, 128, 4096, Fraction(16))
 RULES = [
@@ -83,18 +82,15 @@ def repeating(tau: float, rule: InputChange, attends: bool) -> tuple[DecodedLog,
     """Decode frames that are all fed the same; the MLP's inputs by step and layer."""
     config, policy = make_config(), DecoderPolicy((tau, tau), rule)
     prompt, embeddings = make_inputs(config)
-    embeddings = np.tile(embeddings[:3], (3, 1, 1))
-    weights, kept, inputs = make_weights(config), DecodedLog(config), {}
+    weights, inputs = make_weights(config), {}
     if not attends:
         weights.w_out[:] = 0
-    state, _ = prefill(config, policy, weights, prompt, MASK)
 
     def record(seen: LayerRecord) -> None:
-        kept(seen)
         inputs[seen.step, seen.layer] = seen.seen.mlp_input.copy()
 
-    decode_steps(config, policy, weights, state, embeddings, record)
-    return kept, inputs
+    fed = prompt, np.tile(embeddings[:3], (3, 1, 1))
+    return decode_with(config, policy, weights, fed, record).kept, inputs
 
 
 @every_rule
