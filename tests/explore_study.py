@@ -8,6 +8,7 @@ import yaml
 from tiny import write_inputs
 
 from carsim.explore.store import STORE_FILE, checksum
+from carsim.explore.study import Study, load_study
 
 AXES = {
     "machine.cores": [1, 2, 4],
@@ -25,6 +26,11 @@ def write_study(folder: Path, **changes) -> Path:
     fields = {key: value for key, value in {**study, **changes}.items() if value is not None}
     path.write_text(yaml.safe_dump(fields, sort_keys=False), encoding="utf-8")
     return path
+
+
+def make_study(folder: Path, **changes: Any) -> Study:
+    """:func:`write_study`, loaded."""
+    return load_study(write_study(folder, **changes))
 
 
 def restated(folder: Path, **facts: Any) -> None:

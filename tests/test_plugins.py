@@ -68,7 +68,6 @@ def test_a_plugin_that_cannot_be_loaded_is_one_line(plugin, source, message):
 
 
 def test_an_installed_kind_is_imported_when_it_is_named(tmp_path, monkeypatch):
-    (tmp_path / "some_kinds.py").write_text("from test_plugins_registry import SHAPES\n", "utf-8")
     shapes: Registry[str] = Registry("shape", str.lower, ["Round"])
     module = type(sys)("test_plugins_registry")
     module.SHAPES = shapes  # type: ignore[attr-defined]

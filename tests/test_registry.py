@@ -9,7 +9,7 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
-from explore_study import write_study
+from explore_study import make_study, write_study
 from strategies import CONSTANT
 
 from carsim import load_design, override, run
@@ -81,7 +81,7 @@ def test_a_metric_from_outside_is_in_sweeps_frames_and_objectives(tmp_path: Path
         *_, last = store.rows()
     assert last[2]["busier"] == last[2]["busy"], "read by those who do not know it, too"
     with pytest.raises(InputError, match="has other metrics than there are now"):
-        sweep(load_study(write_study(tmp_path)), tmp_path / "out", workers=0)
+        sweep(make_study(tmp_path), tmp_path / "out", workers=0)
 
 
 @pytest.mark.parametrize("name", ["point", "id", "Busy", "a b", 'a"', ""])

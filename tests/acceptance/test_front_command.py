@@ -7,13 +7,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
-from explore_study import restated, write_study
+from explore_study import make_study, restated
 
 from carsim.base.errors import InputError
 from carsim.cli import carsim
 from carsim.explore.frame import frame_of
 from carsim.explore.store import open_store
-from carsim.explore.study import load_study
 from carsim.explore.sweep import sweep
 from carsim.metrics import METRICS
 
@@ -24,7 +23,7 @@ GOALS = {"latency_s": "min", "replay_eligible": "min"}
 def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """18 points of the toy, in a folder that tests copy."""
     folder = tmp_path_factory.mktemp("swept")
-    sweep(load_study(write_study(folder, objectives=GOALS)), folder / "out", workers=0)
+    sweep(make_study(folder, objectives=GOALS), folder / "out", workers=0)
     return folder / "out"
 
 
@@ -88,9 +87,7 @@ def test_the_table_names_axes_objectives_and_knee(stored: Path) -> None:
 def test_one_core_under_two_mappings_is_one_point(tmp_path: Path) -> None:
     axes = {"machine.mapping": ["batch", "tensor"], "machine.cores": [1, 2]}
     goals = ["latency_s", "dsp"]
-    sweep(
-        load_study(write_study(tmp_path, axes=axes, objectives=goals)), tmp_path / "out", workers=0
-    )
+    sweep(make_study(tmp_path, axes=axes, objectives=goals), tmp_path / "out", workers=0)
     points = points_of(tmp_path / "out")
     one = points[points["machine.cores"] == 1]
     assert one["latency_s"].nunique() == 1, "the premise"
@@ -118,7 +115,7 @@ def test_a_store_of_other_code_says_so_and_takes_no_further_points(swept: Path, 
         assert message in call(stored).output
     document = json.loads(call(stored, "--json").output)
     assert (document["same_code"], document["carsim_version"]) == (True, "0.0.1")
-    study = load_study(write_study(stored.parent, objectives=GOALS))
+    study = make_study(stored.parent, objectives=GOALS)
     with pytest.raises(InputError, match="or run that version"):
         sweep(study, stored, workers=0)
 

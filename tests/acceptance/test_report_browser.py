@@ -9,12 +9,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from explore_study import write_study
+from explore_study import make_study
 from tiny import tiny_report
 
-from carsim.explore.store import open_folder
-from carsim.explore.study import load_study
-from carsim.explore.sweep import fill
+from carsim.explore.sweep import sweep
 from carsim.report import save_report
 from carsim.report.report import write_page
 
@@ -86,9 +84,7 @@ def found(console: list[str]) -> dict[str, list[str] | int]:
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     save_report(tiny_report(), folder / "run")
-    study = load_study(write_study(folder, objectives=["seconds_per_video", "dsp"]))
-    with open_folder(folder / "out") as store:
-        fill(store, study, workers=0)
+    sweep(make_study(folder, objectives=["seconds_per_video", "dsp"]), folder / "out", workers=0)
     return {name: write_page(folder / name) for name in ("run", "out")}
 
 

@@ -7,7 +7,7 @@ import statistics
 
 import numpy as np
 import pytest
-from explore_study import write_study
+from explore_study import make_study, write_study
 
 from carsim.base.errors import InputError
 from carsim.explore.evaluate import Evaluator
@@ -15,7 +15,6 @@ from carsim.explore.pareto import pareto
 from carsim.explore.points import make_points
 from carsim.explore.searcher import LACKING, Searcher
 from carsim.explore.store import Store, open_folder, open_store
-from carsim.explore.study import load_study
 from carsim.explore.sweep import fill, search, sweep
 from studies.cores_tau.shares import hypervolume
 
@@ -37,7 +36,7 @@ FORK = multiprocessing.get_context("fork")
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     folder = tmp_path_factory.mktemp("search")
-    return load_study(write_study(folder, axes=AXES, objectives=GOALS, baseline=False))
+    return make_study(folder, axes=AXES, objectives=GOALS, baseline=False)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +86,7 @@ def test_a_seed_repeats_a_search(study):
 
 def test_a_search_of_everything_is_the_grid(tmp_path):
     axes = {name: values for name, values in AXES.items() if name != "policy.tau"}
-    small = load_study(write_study(tmp_path, axes=axes, objectives=GOALS, baseline=False))
+    small = make_study(tmp_path, axes=axes, objectives=GOALS, baseline=False)
     frame = search(small, 10_000, workers=0, seed=0)
     assert len(frame) == 24
     columns = [*axes, *GOALS]
@@ -149,8 +148,8 @@ def test_a_narrow_filter_is_searched_to_its_end(tmp_path):
 
 def test_what_does_not_fit_or_breaks_a_constraint_is_told_as_infeasible(tmp_path):
     constraints = ["dsp <= 80", "policy.batch == 4"]
-    limited = load_study(
-        write_study(tmp_path, axes=AXES, objectives=GOALS, constraints=constraints, baseline=False)
+    limited = make_study(
+        tmp_path, axes=AXES, objectives=GOALS, constraints=constraints, baseline=False
     )
     searcher, evaluator = Searcher(limited, 0), Evaluator(limited)
     met = set()
@@ -171,13 +170,11 @@ def test_what_does_not_fit_or_breaks_a_constraint_is_told_as_infeasible(tmp_path
 
 
 def test_what_cannot_be_searched_is_one_line(tmp_path):
-    aimless = load_study(write_study(tmp_path))
+    aimless = make_study(tmp_path)
     with pytest.raises(InputError, match=r"\$\.objectives: are missing; name at least one"):
         search(aimless, 3)
-    aimed = load_study(write_study(tmp_path, objectives=["latency_s"]))
-    filtered = load_study(
-        write_study(tmp_path, objectives=["latency_s"], filters=["machine.cores > 9"])
-    )
+    aimed = make_study(tmp_path, objectives=["latency_s"])
+    filtered = make_study(tmp_path, objectives=["latency_s"], filters=["machine.cores > 9"])
     with pytest.raises(InputError, match=r"\$\.filters: leave no point: machine\.cores > 9"):
         search(filtered, 3, workers=0)
     sweep(aimed, tmp_path / "out", workers=0)

@@ -15,12 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from explore_study import write_study
+from explore_study import make_study
 
 from carsim.design import load_design
-from carsim.explore.store import open_folder
-from carsim.explore.study import load_study
-from carsim.explore.sweep import fill
+from carsim.explore.sweep import sweep
 from carsim.studio.fields import FIELDS, SLIDERS
 
 pytest.importorskip("dash")
@@ -40,9 +38,8 @@ SOON_MS = 180_000
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("studio")
-    study = load_study(write_study(folder, objectives=["seconds_per_video", "energy_per_video_j"]))
-    with open_folder(folder / "out") as store:
-        fill(store, study, workers=0)
+    study = make_study(folder, objectives=["seconds_per_video", "energy_per_video_j"])
+    sweep(study, folder / "out", workers=0)
     return folder
 
 

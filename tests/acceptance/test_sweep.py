@@ -16,14 +16,14 @@ from pathlib import Path
 import explore_poison
 import pandas as pd
 import pytest
-from explore_study import write_study
+from explore_study import make_study, write_study
 
 from carsim.base.errors import InputError
 from carsim.explore import workers
 from carsim.explore.evaluate import Evaluator
 from carsim.explore.frame import frame_of
 from carsim.explore.points import make_points
-from carsim.explore.store import STORE_FILE, Store, open_folder, open_store
+from carsim.explore.store import STORE_FILE, open_folder, open_store
 from carsim.explore.study import load_study
 from carsim.explore.sweep import fill, sweep
 
@@ -47,7 +47,7 @@ def answers(frame: pd.DataFrame) -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     """What the study of many points comes to where nothing is killed."""
-    study = load_study(write_study(tmp_path_factory.mktemp("undisturbed"), axes=MANY))
+    study = make_study(tmp_path_factory.mktemp("undisturbed"), axes=MANY)
     frame = answers(sweep(study, workers=0))
     assert frame.status.value_counts().to_dict() == {"ok": 120, "invalid": 60, "misfit": 180}
     return frame
@@ -55,7 +55,7 @@ def undisturbed(tmp_path_factory):
 
 @pytest.fixture
 def study(tmp_path):
-    return load_study(write_study(tmp_path))
+    return make_study(tmp_path)
 
 
 def command(folder: Path, *options: str) -> list[str]:
@@ -195,7 +195,7 @@ def test_ctrl_c_keeps_what_was_finished_and_says_so(tmp_path, when):
 
 
 def test_ctrl_c_before_anything_is_evaluated_is_not_lost(tmp_path, monkeypatch):
-    study = load_study(write_study(tmp_path, axes=MANY))
+    study = make_study(tmp_path, axes=MANY)
 
     def make(study):
         os.kill(os.getpid(), signal.SIGINT)
@@ -212,7 +212,7 @@ def test_ctrl_c_before_anything_is_evaluated_is_not_lost(tmp_path, monkeypatch):
 
 
 def test_workers_may_be_killed_while_it_runs(tmp_path, undisturbed):
-    study = load_study(write_study(tmp_path, axes=MANY))
+    study = make_study(tmp_path, axes=MANY)
     victims = []
 
     def kill_one(progress):
@@ -301,7 +301,7 @@ def test_memory_stays_bounded_over_many_points(tmp_path, monkeypatch):
     kept = 20_000
     monkeypatch.setattr("carsim.explore.evaluate.KEPT_BYTES", kept)
     axes = {"board.fabric_clock_mhz": {"range": {"from": 100.0, "to": 109.0, "step": 1.0}}}
-    study = load_study(write_study(tmp_path, axes=axes))
+    study = make_study(tmp_path, axes=axes)
     evaluator = Evaluator(study)
     for point in make_points(study):
         assert evaluator.evaluate([point])[0]["status"] == "ok"
@@ -336,9 +336,3 @@ def test_no_flipped_bit_changes_an_answer(tmp_path, study, swept, caplog):
             pd.testing.assert_frame_equal(finished_frame(tmp_path), frame)
     assert len(refusals) < 30
     assert not any("\n" in text for text in refusals)
-
-
-def test_results_in_memory_are_those_in_a_store(study, swept):
-    with Store() as store:
-        fill(store, study, workers=0)
-        pd.testing.assert_frame_equal(answers(frame_of(store)), swept[1])

@@ -8,12 +8,11 @@ from contextlib import contextmanager
 
 import pandas as pd
 import pytest
-from explore_study import write_study
+from explore_study import make_study
 
 from carsim.base.errors import InputError
 from carsim.explore.frame import frame_of
 from carsim.explore.store import Store, open_folder
-from carsim.explore.study import load_study
 from carsim.explore.sweep import fill, sweep
 
 distributed = pytest.importorskip("distributed")
@@ -57,7 +56,7 @@ def cluster(folder, workers):
 
 
 def test_a_cluster_gives_the_same_answers_though_a_worker_is_killed(tmp_path):
-    study = load_study(write_study(tmp_path, axes=AXES))
+    study = make_study(tmp_path, axes=AXES)
     expected = sweep(study, workers=0).drop(columns="seconds")
     killed = []
     with cluster(tmp_path, 3) as (address, (_, victim, *_others)):
@@ -76,7 +75,7 @@ def test_a_cluster_gives_the_same_answers_though_a_worker_is_killed(tmp_path):
 
 def test_what_a_cluster_gives_up_is_evaluated_all_the_same(tmp_path, monkeypatch):
     """Dask cancels tasks when the last worker dies that holds the context."""
-    study = load_study(write_study(tmp_path, axes=AXES))
+    study = make_study(tmp_path, axes=AXES)
     expected = sweep(study, workers=0).drop(columns="seconds")
     sent = []
     submit = distributed.cfexecutor.ClientExecutor.submit
@@ -98,7 +97,7 @@ def test_what_a_cluster_gives_up_is_evaluated_all_the_same(tmp_path, monkeypatch
 
 
 def test_a_cluster_that_goes_away_is_one_line_and_loses_nothing(tmp_path, capfd):
-    study = load_study(write_study(tmp_path, axes=AXES))
+    study = make_study(tmp_path, axes=AXES)
     with cluster(tmp_path, 1) as (address, (scheduler, _)):
 
         def kill_it(progress):
@@ -122,7 +121,7 @@ def test_a_cluster_that_goes_away_is_one_line_and_loses_nothing(tmp_path, capfd)
 )
 def test_no_scheduler_is_one_line(tmp_path, monkeypatch, address, problem):
     monkeypatch.setattr(dask, "CONNECT_S", 1)
-    study = load_study(write_study(tmp_path))
+    study = make_study(tmp_path)
     with Store() as store, pytest.raises(InputError, match=problem) as caught:
         fill(store, study, scheduler=address)
     assert "\n" not in str(caught.value)
@@ -130,7 +129,7 @@ def test_no_scheduler_is_one_line(tmp_path, monkeypatch, address, problem):
 
 
 def test_a_scheduler_without_workers_is_one_line(tmp_path):
-    study = load_study(write_study(tmp_path))
+    study = make_study(tmp_path)
     with (
         cluster(tmp_path, 0) as (address, _),
         Store() as store,
@@ -140,7 +139,7 @@ def test_a_scheduler_without_workers_is_one_line(tmp_path):
 
 
 def test_a_scheduler_that_goes_as_a_sweep_leaves_is_no_error(tmp_path, monkeypatch):
-    study = load_study(write_study(tmp_path, axes=AXES))
+    study = make_study(tmp_path, axes=AXES)
     with cluster(tmp_path, 1) as (address, _):
         leaving = dask.Cluster(study, address)
 

@@ -11,7 +11,6 @@ from carsim.cost.capacity import contents
 from carsim.cost.fit import check_fit
 from carsim.design import Design, configs_folder, load_design, shipped_designs
 from carsim.hardware.board import Board
-from carsim.hardware.technology.constant import by_kind
 from carsim.workload.geometry import Video
 
 VILA_U = Video(n_frames=8, tokens_per_frame=256, prompt_tokens=62)
@@ -40,10 +39,6 @@ PEAK_GBPS = {
 }
 
 
-def board(name: str) -> Board:
-    return Board.model_validate(read_mapping(PRESETS / "board" / f"{name}.yaml"))
-
-
 def bytes_per_step(design: Design) -> float:
     """Bytes that one step of the batch moves at the mean context, every weight fetched once."""
     held = {content.content: content.nbytes for content in contents(design, VILA_U)}
@@ -55,17 +50,12 @@ def bytes_per_step(design: Design) -> float:
 
 
 @pytest.mark.parametrize("name", shipped_designs())
-def test_every_shipped_design_fits_its_board_without_a_warning(name: str) -> None:
+def test_every_shipped_design_explains_itself_and_fits_without_a_warning(name: str) -> None:
+    assert (configs_folder() / f"{name}.yaml").read_text(encoding="utf-8").startswith("# ")
+    assert load_design(name).description
     report = check_fit(load_design(name), VILA_U)
     assert report.misfits == ()
     assert all("area: up to 40.1 mm2" in each for each in report.warnings)  # asic_28nm
-
-
-@pytest.mark.parametrize("name", shipped_designs())
-def test_every_shipped_design_explains_itself(name: str) -> None:
-    text = (configs_folder() / f"{name}.yaml").read_text(encoding="utf-8")
-    assert text.startswith("# ")
-    assert load_design(name).description
 
 
 @pytest.mark.parametrize("undone", ["model.kv.bits=4", "machine.placement.replay=ps_ddr"])
@@ -83,27 +73,14 @@ def test_other_ways_to_hold_the_head_are_those_that_the_file_names() -> None:
 
 
 @pytest.mark.parametrize("name", BOARDS)
-def test_peak_bandwidth_of_every_board(name: str) -> None:
+def test_peak_bandwidth_and_placement_of_every_board(name: str) -> None:
+    made = Board.model_validate(read_mapping(PRESETS / "board" / f"{name}.yaml"))
     peaks = {
         label: memory.channels * memory.part.peak_gbps(memory.channel_bits)
-        for label, memory in board(name).memories.items()
+        for label, memory in made.memories.items()
     }
     assert peaks == pytest.approx(PEAK_GBPS[name], rel=1e-3)
-
-
-@pytest.mark.parametrize("name", BOARDS)
-def test_the_energy_preset_knows_the_memories_of_every_board(name: str) -> None:
-    families = {memory.standard.partition("-")[0] for memory in board(name).memories.values()}
-    assert families <= set(load_design("zcu102").energy.dram_pj_per_bit) | set(
-        by_kind("dram_pj_per_bit")
-    )
-
-
-@pytest.mark.parametrize("name", BOARDS)
-def test_every_board_places_what_a_design_leaves_out(name: str) -> None:
-    placement = board(name).placement
-    assert placement is not None
-    assert {memory for _, memory in placement} <= set(board(name).memories)
+    assert {memory for _, memory in made.placement} <= set(made.memories)
 
 
 def test_a_design_that_names_only_a_board_goes_with_another() -> None:

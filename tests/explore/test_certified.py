@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 import pytest
-from explore_study import write_study
+from explore_study import make_study
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +16,6 @@ from carsim.explore.grid import GridStudy
 from carsim.explore.pareto import directions, pareto
 from carsim.explore.points import make_points
 from carsim.explore.store import Store
-from carsim.explore.study import load_study
 from carsim.explore.sweep import fill, sweep
 from carsim.hardware.mapping import MAPPINGS
 from carsim.hardware.schedule import SCHEDULES
@@ -53,7 +52,7 @@ def drawn(folder, data, most):
         dropped = data.draw(st.sampled_from(axes[shortened]))
         axes[shortened] = [each for each in axes[shortened] if each != dropped]
     some = st.lists(st.sampled_from(OBJECTIVES), min_size=1, max_size=4, unique=True)
-    return load_study(write_study(folder, axes=axes, objectives=data.draw(some), baseline=False))
+    return make_study(folder, axes=axes, objectives=data.draw(some), baseline=False)
 
 
 def check(study):
@@ -96,14 +95,14 @@ def test_the_certified_front_is_that_of_the_whole_grid(tmp_path_factory, data):
 )
 def test_a_first_value_that_is_refused_leaves_bounds(tmp_path, refused):
     axes = {"machine.cores": [1, 2], **refused}
-    study = load_study(write_study(tmp_path, axes=axes, objectives=["seconds_per_video", "dsp"]))
+    study = make_study(tmp_path, axes=axes, objectives=["seconds_per_video", "dsp"])
     check(study)
     assert np.isfinite(bounds_of(GridStudy(study))[0]).any()
 
 
 def test_a_grid_of_refused_designs_gets_one_line(tmp_path):
     axes = {"machine.kv_buffer_kib": [-1, -2]}
-    study = load_study(write_study(tmp_path, axes=axes, objectives=["seconds_per_video"]))
+    study = make_study(tmp_path, axes=axes, objectives=["seconds_per_video"])
     with pytest.raises(InputError, match="every design that was tried for bounds is refused"):
         CertifiedFront(study)
 
@@ -122,7 +121,7 @@ def test_it_goes_on_where_it_was_and_says_what_is_proven(tmp_path):
         "board.fabric_clock_mhz": [50.0, 100.0, 200.0, 400.0],
         "board.dsp": [40, 999],
     }
-    study = load_study(write_study(tmp_path, axes=axes, objectives=objectives))
+    study = make_study(tmp_path, axes=axes, objectives=objectives)
     seen = []
     with Store() as store:
         chooser = CertifiedFront(study)
@@ -142,7 +141,7 @@ def test_it_goes_on_where_it_was_and_says_what_is_proven(tmp_path):
 
 
 def test_a_result_below_its_bound_is_a_bug_that_is_told(tmp_path, monkeypatch):
-    study = load_study(write_study(tmp_path, objectives=["latency_s"]))
+    study = make_study(tmp_path, objectives=["latency_s"])
     monkeypatch.setattr("carsim.explore.bounds.MARGIN", -0.5)
     with pytest.raises(SolverError, match="has a bound of"):
         sweep(study, workers=0, front_only=True)
@@ -158,18 +157,18 @@ def test_a_result_below_its_bound_is_a_bug_that_is_told(tmp_path, monkeypatch):
 )
 def test_no_front_of_no_grid(tmp_path, changes, message):
     with pytest.raises(InputError, match=message):
-        CertifiedFront(load_study(write_study(tmp_path, **changes)))
+        CertifiedFront(make_study(tmp_path, **changes))
 
 
 def test_without_a_bound_all_are_evaluated(tmp_path):
     axes = {"machine.cores": [1, 2], "policy.schedule": ["static", "drs"]}
-    study = load_study(write_study(tmp_path, axes=axes, objectives=["busy", "latency_s"]))
+    study = make_study(tmp_path, axes=axes, objectives=["busy", "latency_s"])
     assert len(sweep(study, workers=0, front_only=True)) == 4
 
 
 def test_another_front_of_some_points_is_refused(tmp_path):
     axes = {"machine.cores": [1, 2, 4], "board.fabric_clock_mhz": [50.0, 100.0, 200.0, 400.0]}
-    study = load_study(write_study(tmp_path, axes=axes, objectives=["latency_s"]))
+    study = make_study(tmp_path, axes=axes, objectives=["latency_s"])
     sweep(study, tmp_path / "out", workers=0, front_only=True)
     stored = read_study(tmp_path / "out")
     assert len(stored.seen(None, ()).front) == 1
@@ -182,6 +181,6 @@ def test_another_front_of_some_points_is_refused(tmp_path):
 
 
 def test_bounds_end_at_once_when_they_are_stopped(tmp_path):
-    study = load_study(write_study(tmp_path, objectives=["latency_s"]))
+    study = make_study(tmp_path, objectives=["latency_s"])
     with pytest.raises(KeyboardInterrupt):
         CertifiedFront(study, stop=lambda: True)

@@ -1,7 +1,7 @@
 """What a study file may say, and what it is told when it says something else."""
 
 import pytest
-from explore_study import write_study
+from explore_study import make_study, write_study
 
 from carsim.base.errors import InputError
 from carsim.explore.axis import parse_axis
@@ -84,33 +84,31 @@ def test_a_mistake_is_one_line_that_names_it(tmp_path, changes, message):
 
 def test_a_file_of_a_workload_lies_beside_its_study(tmp_path):
     (tmp_path / "work.yaml").write_text("kind: text\ntokens: 3\n")
-    study = load_study(write_study(tmp_path, traces=None, workload="work.yaml"))
+    study = make_study(tmp_path, traces=None, workload="work.yaml")
     assert study.workload.text == "text:3"
 
 
 def test_filters_that_leave_nothing_are_one_line(tmp_path):
-    study = load_study(write_study(tmp_path, filters=["machine.cores > 4", "policy.batch == 4"]))
+    study = make_study(tmp_path, filters=["machine.cores > 4", "policy.batch == 4"])
     with pytest.raises(InputError, match=r"leave no point: machine\.cores > 4; policy\.batch"):
         make_points(study)
 
 
 def test_filters_of_things_that_do_not_compare_are_one_line(tmp_path):
-    study = load_study(write_study(tmp_path, filters=["policy.schedule < 3"]))
+    study = make_study(tmp_path, filters=["policy.schedule < 3"])
     with pytest.raises(InputError, match="has no value: '<' not supported"):
         make_points(study)
 
 
 def test_a_grid_is_every_combination_that_passes(tmp_path):
-    study = load_study(
-        write_study(
-            tmp_path,
-            axes={
-                "machine.cores": [1, 2, 4],
-                "policy.batch": [2, 4],
-                "memory": {"choice": {"a": {"machine.tile_kib": 1}, "b": {}}},
-            },
-            filters=["machine.cores <= policy.batch", "memory == 'a' or policy.batch == 2"],
-        )
+    study = make_study(
+        tmp_path,
+        axes={
+            "machine.cores": [1, 2, 4],
+            "policy.batch": [2, 4],
+            "memory": {"choice": {"a": {"machine.tile_kib": 1}, "b": {}}},
+        },
+        filters=["machine.cores <= policy.batch", "memory == 'a' or policy.batch == 2"],
     )
     points = make_points(study)
     assert [tuple(point.values.values()) for point in points] == [
@@ -125,9 +123,7 @@ def test_a_grid_is_every_combination_that_passes(tmp_path):
 def test_a_latin_hypercube_meets_every_stratum_once(tmp_path):
     range_of_20 = {"range": {"from": 0, "to": 1, "points": 20}}
     axes = {"policy.tau": range_of_20, "machine.cores": [1, 2, 3, 4]}
-    study = load_study(
-        write_study(tmp_path, axes=axes, sampling={"method": "lhs", "points": 20, "seed": 3})
-    )
+    study = make_study(tmp_path, axes=axes, sampling={"method": "lhs", "points": 20, "seed": 3})
     points = make_points(study)
     taus = sorted(point.values["policy.tau"] for point in points)
     assert taus == [place / 19 for place in range(20)]
@@ -153,7 +149,7 @@ def test_values_that_rise_or_fall_have_neighbours(values, is_ordered):
 
 def test_prose_and_objectives_leave_the_store_valid_and_all_else_does_not(tmp_path):
     def fingerprint(**changes):
-        return load_study(write_study(tmp_path, **changes)).fingerprint
+        return make_study(tmp_path, **changes).fingerprint
 
     base = fingerprint()
     assert fingerprint(description="other", objectives=["latency_s"]) == base

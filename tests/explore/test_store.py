@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from explore_study import restated, spoilt, write_study
+from explore_study import make_study, restated, spoilt
 from tiny import write_inputs
 
 from carsim.base.errors import InputError
@@ -14,7 +14,7 @@ from carsim.explore.evaluate import _plain
 from carsim.explore.frame import frame_of
 from carsim.explore.points import make_points
 from carsim.explore.store import STORE_FILE, Store, open_store
-from carsim.explore.study import Study, load_study
+from carsim.explore.study import Study
 from carsim.explore.sweep import sweep
 
 OK = {"status": "ok", "seconds": 0.0}
@@ -22,7 +22,7 @@ OK = {"status": "ok", "seconds": 0.0}
 
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
-    return load_study(write_study(tmp_path))
+    return make_study(tmp_path)
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_results_come_back_as_they_were_given(store: Store, study: Study) -> Non
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a finished sweep of 18 points, which no test changes."""
     folder = tmp_path_factory.mktemp("kept")
-    sweep(load_study(write_study(folder)), folder / "out", workers=0)
+    sweep(make_study(folder), folder / "out", workers=0)
     return folder / "out"
 
 
@@ -98,7 +98,7 @@ def test_a_reader_leaves_a_damaged_store_as_it_is_and_a_sweep_mends_it(swept, ke
     assert "is damaged (line 4, line 9); the same sweep or search mends it" in caplog.text
     assert len(caplog.records) == 1
     assert contents(swept) == before
-    sweep(load_study(write_study(swept.parent)), swept, workers=0)
+    sweep(make_study(swept.parent), swept, workers=0)
     caplog.clear()
     mended, right = (table(each).drop(columns="seconds") for each in (swept, kept))
     pd.testing.assert_frame_equal(mended, right)
@@ -109,7 +109,7 @@ def test_a_line_that_was_cut_off_is_evaluated_again(swept: Path, kept: Path) -> 
     path = swept / STORE_FILE
     path.write_bytes(path.read_bytes()[:-50])
     assert len(table(swept)) == 17
-    again = sweep(load_study(write_study(swept.parent)), swept, workers=0)
+    again = sweep(make_study(swept.parent), swept, workers=0)
     assert len(again) == len(table(kept))
 
 
@@ -151,7 +151,7 @@ def test_a_store_of_an_older_schema_is_refused(swept: Path) -> None:
 def test_a_store_serves_no_other_study_and_no_other_code(swept: Path, fact: str, problem: str):
     restated(swept, **{fact: "0"})
     with pytest.raises(InputError, match=problem):
-        sweep(load_study(write_study(swept.parent)), swept, workers=0)
+        sweep(make_study(swept.parent), swept, workers=0)
 
 
 CHANGES = {
@@ -166,21 +166,21 @@ CHANGES = {
 def test_a_point_is_known_by_all_that_its_result_depends_on(tmp_path: Path, study: Study) -> None:
     """The identities of all points of a study change with each of these."""
     known = [{point.id for point in make_points(study)}]
-    same = load_study(write_study(tmp_path, name="other", objectives=["latency_s"]))
+    same = make_study(tmp_path, name="other", objectives=["latency_s"])
     assert {point.id for point in make_points(same)} == known[0]
 
     def add(changed: Study) -> None:
         known.append({point.id for point in make_points(changed)})
 
     for change in CHANGES.values():
-        add(load_study(write_study(tmp_path, **change)))
+        add(make_study(tmp_path, **change))
     design = yaml.safe_load((tmp_path / "toy.yaml").read_text())
     design["machine"]["array"]["rows"] = 8
     (tmp_path / "toy.yaml").write_text(yaml.safe_dump(design))
-    add(load_study(write_study(tmp_path)))
+    add(make_study(tmp_path))
     (tmp_path / "toy.npz").unlink()
     write_inputs(tmp_path, seed=1)
-    add(load_study(write_study(tmp_path)))
+    add(make_study(tmp_path))
     assert len(set.union(*known)) == sum(map(len, known)) == 18 * 8
 
 

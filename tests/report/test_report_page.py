@@ -3,8 +3,6 @@
 import base64
 import hashlib
 import json
-import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,6 @@ from pages import EVIL, Page
 from tiny import MISFIT, tiny_report
 
 from carsim.base.digests import write_digests
-from carsim.base.environment import install_command
 from carsim.base.errors import InputError
 from carsim.report import save_report
 from carsim.report.files import REPORT
@@ -219,10 +216,3 @@ def test_only_the_page_in_the_folder_is_replaced_unasked(folder: Path, tmp_path:
         write_page(folder, tmp_path, overwrite=True)
     with pytest.raises(InputError, match="there is no folder"):
         write_page(folder, tmp_path / "no" / "page.html")
-
-
-def test_without_plotly_it_says_what_to_install(folder, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "plotly.offline", None)
-    with pytest.raises(InputError, match=re.escape(install_command("report"))):
-        write_page(folder, tmp_path / "page.html")
-    assert list(tmp_path.iterdir()) == []

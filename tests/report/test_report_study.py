@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from explore_study import AXES, restated, write_study
+from explore_study import AXES, make_study, restated
 from pages import EVIL, Page
 
 from carsim.base.errors import InputError
 from carsim.explore.frame import export, frame_of
 from carsim.explore.pareto import pareto
 from carsim.explore.store import open_folder, open_store
-from carsim.explore.study import load_study
 from carsim.explore.sweep import fill
 from carsim.metrics import METRICS
 from carsim.report.figures.pareto import front_plot
@@ -26,7 +25,7 @@ MANY = {**AXES, "board.dsp": [1, 2520], "policy.batch": [2, 3]}
 
 def swept(folder: Path, **changes: Any) -> Path:
     """A folder as ``carsim sweep`` leaves it."""
-    study = load_study(write_study(folder, **changes))
+    study = make_study(folder, **changes)
     out = folder / "out"
     with open_folder(out) as store:
         fill(store, study, workers=0)

@@ -6,15 +6,13 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from explore_study import write_study
+from explore_study import make_study
 from tiny import write_inputs
 
 pytest.importorskip("dash")
 
 from carsim.base.errors import InputError
-from carsim.explore.store import open_folder
-from carsim.explore.study import load_study
-from carsim.explore.sweep import fill
+from carsim.explore.sweep import sweep
 from carsim.studio.answers import Answers
 from carsim.studio.reach import Reach
 from carsim.studio.state import TabState
@@ -93,8 +91,7 @@ def test_a_store_elsewhere_is_refused(answers, name):
 
 
 def test_a_stored_front_is_read_again_only_if_its_store_has_changed(answers):
-    with open_folder("swept") as store:
-        fill(store, load_study(write_study(Path())), workers=0)
+    sweep(make_study(Path()), "swept", workers=0)
     shown = TabState("toy.yaml", trace="toy.npz", store="swept").query
     edition = answers.front(shown, None, None)["fronted.data"]
     assert answers.front(shown, "front", edition) == {}

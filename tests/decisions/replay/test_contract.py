@@ -20,14 +20,7 @@ from carsim.decoder.structures import DecoderPolicy, LayerRecord
 from carsim.machine.phases import FIDELITIES
 from carsim.runs.pipeline import run as simulate
 from carsim.testing import CONTRACTS
-from carsim.testing.decoder import (
-    HEADS,
-    MASK,
-    PROMPT,
-    WIDTH,
-    make_config,
-    make_weights,
-)
+from carsim.testing.decoder import HEADS, MASK, PROMPT, WIDTH, make_config, make_weights
 from carsim.testing.decoder import decode_rows as decode
 from carsim.testing.replay import NEVER as INF
 from carsim.testing.replay import with_tau

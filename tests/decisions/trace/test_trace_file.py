@@ -310,6 +310,10 @@ def change(**fields: Any) -> Callable[[dict[str, Any]], None]:
         (change(tau=0.11, decision_scope="all"), "$.decision_scope"),
         (change(prompt_lengths=[6, 2, 4, 2]), "exceeds prompt_tokens"),
         (change(guidance_pairs=[[0, 4]]), "distinct rows below 4"),
+        (
+            lambda arrays: arrays["meta"]["decoded"].update(n_kv_heads=3),
+            "n_heads 2 is no multiple of 3",
+        ),
         (change(rule={"kind": "oracle", "gain": 2.0}), "$.rule.gain: "),
         (change(rule={"kind": "tas", "head": 2}), "rule: head 2 of 2 heads, give 0 to 1"),
         (change(rule={"kind": "tas", "bits": 8}), "bits: unknown key 'bits'"),
@@ -323,9 +327,3 @@ def test_contradictions_and_odd_metadata(tmp_path, tamper, words):
     arrays = stored(make_trace())
     tamper(arrays)
     assert words in refusal(write(tmp_path / "a.npz", arrays))
-
-
-def test_heads_must_share_keys_evenly(tmp_path: Path) -> None:
-    arrays = stored(make_trace())
-    arrays["meta"]["decoded"]["n_kv_heads"] = 3
-    assert "n_heads 2 is no multiple of 3" in refusal(write(tmp_path / "a.npz", arrays))
