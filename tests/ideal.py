@@ -66,6 +66,13 @@ def ideal_hardware(
     return hw
 
 
+TWO_CODES = {
+    **{"kind": "depth_transformer", "n_layers": 1, "hidden_size": 16, "n_heads": 2},
+    **{"ffn_size": 64, "n_codes": 2, "codebook_size": 10},
+}
+"""A head of two passes."""
+
+
 def operand(
     nbytes: Sequence[int], cycles: Sequence[int], tile: int, slots: int, rate: Fraction
 ) -> Step:

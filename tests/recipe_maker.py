@@ -16,13 +16,8 @@ from carsim.decoder.recipe import Recipe, parse_recipe
 TRACES = Path(__file__).parents[1] / "traces"
 CODEBOOK, SCENES = TRACES / "codebook_512.npz", TRACES / "scenes.npz"
 GEOMETRY = {
-    "name": "tiny",
-    "n_layers": 2,
-    "hidden_size": 24,
-    "n_heads": 2,
-    "n_kv_heads": 1,
-    "head_dim": 12,
-    "ffn_size": 16,
+    **{"name": "tiny", "n_layers": 2, "hidden_size": 24, "ffn_size": 16},
+    **{"n_heads": 2, "n_kv_heads": 1, "head_dim": 12},
 }
 STILL, FAST = ({"scene": f"{pace}_0", "caption": f"a walk, {pace}"} for pace in ("still", "fast"))
 
@@ -44,10 +39,7 @@ def make_recipe(folder: Path, **changes: Any) -> Path:
         "seed": 1,
     }
     folder.mkdir(exist_ok=True)
-    for path in (
-        CODEBOOK,
-        SCENES,
-    ):  # those of a checkout lie outside of what an installed carsim reads
+    for path in (CODEBOOK, SCENES):  # a checkout lies outside of what an installed carsim reads
         if not (folder / path.name).exists():
             copy(path, folder)
     if not (folder / "tiny.safetensors").exists():

@@ -26,19 +26,9 @@ CONSTANT = {"value": 1.0, "low": 0.5, "high": 2.0, "source": "made up for a test
 ENERGY = {
     "mac_pj": {"int8": CONSTANT},
     "dram_pj_per_bit": {"DDR4": CONSTANT},
-    **dict.fromkeys(
-        (
-            "vector_op_pj",
-            "sram_pj_per_byte",
-            "dram_background_w_per_gib",
-            "clock_uw_per_mhz_dsp",
-            "clock_uw_per_mhz_bram",
-            "clock_uw_per_mhz_uram",
-            "clock_uw_per_mhz_klut",
-            "static_relative",
-        ),
-        CONSTANT,
-    ),
+    **dict.fromkeys(("vector_op_pj", "sram_pj_per_byte", "dram_background_w_per_gib"), CONSTANT),
+    **{f"clock_uw_per_mhz_{kind}": CONSTANT for kind in ("dsp", "bram", "uram", "klut")},
+    "static_relative": CONSTANT,
 }
 
 

@@ -31,13 +31,8 @@ PLAN = {
     **{"n_frames": 4, "tokens_per_frame": 6, "tau": np.inf, "attention": Dense()},
 }
 _MATRICES = {
-    "wq": "self_attn.q_proj",
-    "wk": "self_attn.k_proj",
-    "wv": "self_attn.v_proj",
-    "wo": "self_attn.o_proj",
-    "w_gate": "mlp.gate_proj",
-    "w_up": "mlp.up_proj",
-    "w_down": "mlp.down_proj",
+    **{f"w{name}": f"self_attn.{name}_proj" for name in "qkvo"},
+    **{f"w_{name}": f"mlp.{name}_proj" for name in ("gate", "up", "down")},
     "ln_attn": "input_layernorm",
     "ln_mlp": "post_attention_layernorm",
 }

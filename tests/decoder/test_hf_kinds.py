@@ -14,13 +14,8 @@ from carsim.decoder.hf.checkpoint import KINDS
 
 N = plan().tokens_per_frame
 SIZES = {
-    "vocab_size": VOCABULARY,
-    "hidden_size": 32,
-    "intermediate_size": 40,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 12,
+    **{"vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 40, "head_dim": 12},
+    **{"num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2},
 }
 
 

@@ -12,13 +12,8 @@ from hf_maker import edit_config, refused, write_recipe
 from carsim.decisions.trace import Geometry
 from carsim.decoder.hf import read_geometry
 
-CONFIG = {
-    "model_type": "llama",
-    "num_hidden_layers": 3,
-    "hidden_size": 32,
-    "num_attention_heads": 4,
-    "intermediate_size": 40,
-}
+CONFIG = {"model_type": "llama", "hidden_size": 32, "intermediate_size": 40}
+CONFIG |= {"num_hidden_layers": 3, "num_attention_heads": 4}
 
 
 @pytest.fixture

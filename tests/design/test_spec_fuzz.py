@@ -20,15 +20,8 @@ ATTENTION = {"kind": "streaming", "sinks": 1, "window": 8}
 FULL = json.loads(json.dumps(raw_design()))
 FULL["policy"] |= {"tau": [1.0, 2.0], "attention": ATTENTION}
 FULL["model"]["weights"] = {"bits": 4, "group": 128, "scale_bits": 16}
-PATHS = (
-    "machine.cores",
-    "policy.tau",
-    "policy.attention.window",
-    "board",
-    "model.weights",
-    "\n",
-    "",
-)
+PATHS = ("machine.cores", "policy.tau", "policy.attention.window", "board", "model.weights")
+PATHS += ("\n", "")
 
 
 def check(path: Path, *overrides: str) -> None:

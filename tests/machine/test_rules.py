@@ -40,10 +40,6 @@ def mlp(phases: Phases, rule: ReplayRule | None, computing: str, known: int | No
     return phases.mlp(BASELINE, cases, rule)
 
 
-def cycles_of(outcome: Outcome, category: Category) -> int:
-    return int(outcome.times[0, category])
-
-
 @RUNGS
 def test_an_input_is_normed_and_compared_behind_the_output_projection(rung: str) -> None:
     # 1024 bytes until 138; 4 x 34 bytes held behind them on the same memory: 155. The product is
@@ -52,7 +48,7 @@ def test_an_input_is_normed_and_compared_behind_the_output_projection(rung: str)
     plain, scored = phases.output(), phases.output(CHANGE)
     assert plain.cycles == 138 + 2
     assert scored.cycles == 155 + 1 + 1
-    assert cycles_of(scored, Category.REPLAY) == 2
+    assert scored.times[0, Category.REPLAY] == 2
     assert scored.dram_bytes.tolist() == [[1024 + 136, 0]]
     assert scored.vector_ops - plain.vector_ops == 4 * 32 * (4 + 6)
     # Held in another memory, they are read beside it.
@@ -67,9 +63,9 @@ def test_the_norm_is_taken_once_and_inputs_are_written_by_those_that_compute(run
     phases = Phases(ideal_hardware(), rung)
     scored, first_frame = mlp(phases, CHANGE, "1111", 10_000), mlp(phases, CHANGE, "1111", None)
     assert scored.cycles == 635 + 1
-    assert cycles_of(scored, Category.MLP) == 2 + 4
+    assert scored.times[0, Category.MLP] == 2 + 4
     # In the first frame nothing is scored: the norm is the MLP's, and inputs are held all the same.
-    assert cycles_of(first_frame, Category.MLP) == 1 + 2 + 4
+    assert first_frame.times[0, Category.MLP] == 1 + 2 + 4
     assert scored.dram_bytes.tolist() == first_frame.dram_bytes.tolist()
     assert scored.dram_bytes.tolist() == [[3072 + 1536 + 4 * 64 + 4 * 34, 0]]
     # One computes: it writes output and input; three read outputs.

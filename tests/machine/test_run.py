@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tiny import MISFIT, tiny_design, tiny_report, tiny_trace
+from tiny import tiny_design, tiny_report, tiny_trace
 from toy_policies import BestKeys, registered
 
-from carsim.base.errors import InputError, MisfitError
+from carsim.base.errors import InputError
 from carsim.decisions.attention import Streaming
 from carsim.decisions.trace.precision import DecoderPrecision
 from carsim.design import override
@@ -234,18 +234,6 @@ def test_where_drs_cannot_help_the_run_says_why(overrides: tuple[str, ...], why:
     notes = " ".join(notes_of(tiny_report(*overrides)))
     assert why in notes
     assert "u280_compute_bound" in notes
-
-
-def test_a_misfit_is_refused_with_what_is_missing_unless_allowed() -> None:
-    design = tiny_design(MISFIT)
-    with pytest.raises(MisfitError) as caught:
-        run(design, [tiny_trace()])
-    assert caught.value.exit_status == 3
-    assert "does not fit: DSP slices" in str(caught.value)
-    assert "missing" in str(caught.value)
-    report = run(design, [tiny_trace()], allow_misfit=True)
-    assert not report.fit.fits
-    assert notes_of(report)[0].startswith("MISFIT")
 
 
 def test_a_trace_that_cannot_serve_the_model_is_refused() -> None:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import simpy
-from ideal import attend, ideal_hardware
+from ideal import TWO_CODES, attend, ideal_hardware
 
 from carsim.cost.fit import activation_bytes_per_token
 from carsim.decisions.attention import PLAIN, SideWork
@@ -198,17 +198,6 @@ def test_time_spent_queueing_for_the_fullest_core(rung: str) -> None:
     starved = times(mlp(rung, "1010", known=10_000, weight_sharing="private"))
     assert starved["WAIT_DDR"] > 500
     assert "WAIT_CORE" not in starved
-
-
-TWO_CODES = {
-    "kind": "depth_transformer",
-    "n_layers": 1,
-    "hidden_size": 16,
-    "n_heads": 2,
-    "ffn_size": 64,
-    "n_codes": 2,
-    "codebook_size": 10,
-}
 
 
 @RUNGS

@@ -3,6 +3,7 @@
 from typing import get_args
 
 import pytest
+from ideal import TWO_CODES
 from strategies import raw_design, small_design
 
 from carsim.decisions.trace.precision import PRODUCTS
@@ -12,7 +13,7 @@ from carsim.workload.body import Body, Product
 from carsim.workload.geometry import Video
 from carsim.workload.head import head_op, head_passes
 from carsim.workload.mlp import mlp_ops, replay_op
-from carsim.workload.model import DepthTransformer, Model
+from carsim.workload.model import Model
 from carsim.workload.ops import Category, Gemm, Op, Slice, Stream
 from carsim.workload.precision import Precision
 
@@ -232,17 +233,8 @@ def test_a_tiny_model_by_hand() -> None:
     assert output_op(model, 1, WHOLE).stream_bytes == 32 * 32
     assert [op.stream_bytes for op in mlp_ops(model, 1, WHOLE)] == [2 * 32 * 48, 48 * 32]
     raw = raw_design()
-    raw["model"]["head"] = {
-        "kind": "depth_transformer",
-        "n_layers": 1,
-        "hidden_size": 16,
-        "n_heads": 2,
-        "ffn_size": 64,
-        "n_codes": 2,
-        "codebook_size": 10,
-    }
+    raw["model"]["head"] = TWO_CODES
     model = build_design(raw, "tiny").model
-    assert isinstance(model.head, DepthTransformer)
     # 32 x 16, then twice 4 x 16^2 + 2 x 16 x 64 + 16 x 10 weights.
     assert sum(op.stream_bytes for op in head_ops(model, 1, WHOLE)) == 512 + 2 * 3232
 
