@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from carsim.decisions.attention import Dense, Streaming
 from carsim.decisions.replay import Tas, decision_units
 from carsim.decoder.layers import gated
-from carsim.decoder.structures import DecoderPolicy, rotary_table
+from carsim.decoder.structures import DecoderPolicy
 from carsim.testing.decoder import WIDTH, make_config, make_weights
 from carsim.testing.decoder import decode_rows as run
 
@@ -82,14 +82,6 @@ def test_ties_compute() -> None:
     assert not kept.replay.any()
 
 
-def test_planes_of_a_head_turn_by_powers_of_theta() -> None:
-    """arXiv 2104.09864: 10000^(-2 i / 6) a position; the i-th plane is of elements i and i + 3."""
-    cos, sin = rotary_table(4, 6, 10_000.0, np.dtype(np.float64))
-    angles = 3 * np.array([1.0, 0.0464158883, 0.0021544347])
-    np.testing.assert_allclose(cos[3], np.tile(np.cos(angles), 2), rtol=1e-8)
-    np.testing.assert_allclose(sin[3], [*-np.sin(angles), *np.sin(angles)], rtol=1e-8)
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_swiglu_neither_overflows_nor_loses_its_tail(dtype: str) -> None:
     x = np.array([[-1e4], [-90.0], [-20.0], [0.0], [1e4]], dtype)
@@ -98,15 +90,3 @@ def test_swiglu_neither_overflows_nor_loses_its_tail(dtype: str) -> None:
     assert out[:2, 0] == pytest.approx(0, abs=1e-20)
     assert out[2, 0] == pytest.approx(400 * np.exp(-20.0), rel=1e-5)
     assert out[4, 0] == pytest.approx(1e8)
-
-
-def test_a_streaming_prompt_sees_its_sinks_and_its_window() -> None:
-    valid = np.array([[False, True, True, True, True]])
-    seen = Streaming(sinks=1, window=2).prompt_mask(valid)[0].astype(int)
-    assert seen.tolist() == [
-        [0, 0, 0, 0, 0],
-        [0, 1, 0, 0, 0],
-        [0, 1, 1, 0, 0],
-        [0, 1, 1, 1, 0],
-        [0, 1, 0, 1, 1],
-    ]

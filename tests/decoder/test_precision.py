@@ -111,12 +111,6 @@ def test_polishing_is_undone(value: float, w: float) -> None:
     assert unpolished(polished(x, factor), factor) == pytest.approx(x, rel=1e-6, abs=1e-6 * w)
 
 
-def test_polishing_is_the_formula_of_the_paper() -> None:
-    x, w = np.array([-5.0, -0.1, 0.0, 0.2, 300.0]), np.array(0.7)
-    expected = np.sign(x) * (np.log2(np.abs(x) + w) - np.log2(w))
-    np.testing.assert_allclose(polished(x, w), expected, atol=1e-12)
-
-
 @given(ROWS)
 def test_w_is_the_95th_percentile_and_never_zero(x: Array) -> None:
     w, expected = polishing(x), np.percentile(np.abs(x), 95, axis=0)
@@ -198,22 +192,6 @@ def test_sixteen_bits_decode_to_the_bit_as_without_a_precision(dtype: str) -> No
     assert hidden.tobytes() == expected.tobytes()
     assert state.k.tobytes() == expected_state.k.tobytes()
     assert state.held.tobytes() == expected_state.held.tobytes()
-
-
-@pytest.mark.parametrize("bits", [4, 8])
-def test_a_replay_adds_the_stored_code_which_is_never_rounded_again(bits: int) -> None:
-    """The first frame computes, all later ones replay: what they add is one rounding away."""
-    config = make_config()
-    _, state, kept = run(
-        config, DecoderPolicy((-np.inf, -np.inf)), make(config, precision(replay=bits))
-    )
-    assert kept.replay[3:].all()
-    fresh = kept.mlp[:3]
-    stored = rounded(fresh, Grouped(bits=bits))  # type: ignore[arg-type]
-    assert not np.array_equal(stored, fresh)
-    np.testing.assert_array_equal(kept.mlp[3:6], stored)
-    np.testing.assert_array_equal(kept.mlp[6:], stored)
-    np.testing.assert_array_equal(state.held.transpose(2, 0, 1, 3), stored)
 
 
 def test_weights_are_rounded_per_output_channel_or_in_groups_of_inputs() -> None:

@@ -1,8 +1,6 @@
 """The array against machines that are stepped cycle by cycle and must get the product right."""
 
-import csv
 import itertools
-from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -196,24 +194,6 @@ def test_results_that_stay_are_shifted_out_beside_the_tiles_that_follow(
         out = complete + unload
     array = Array(rows=rows, cols=cols, dataflow="output_stationary", weight_load=weight_load)
     assert gemm_cycles(array, [Gemm(m, k, n)]) == out
-
-
-def test_every_product_takes_scale_sim_as_long() -> None:
-    table = files("carsim.validate").joinpath("data", "scalesim.csv").read_text(encoding="utf-8")
-    rows = list(csv.DictReader(table.splitlines()))
-    assert len(rows) >= 200
-    assert {row["dataflow"] for row in rows} == set(SYSTOLIC)
-    for row in rows:
-        array = Array(
-            rows=int(row["rows"]),
-            cols=int(row["cols"]),
-            dataflow=row["dataflow"],
-            weight_load="full_fold",
-        )
-        gemm = Gemm(int(row["m"]), int(row["k"]), int(row["n"]))
-        # SCALE-Sim reports the number of the last cycle, counted from 0.
-        assert gemm_cycles(array, [gemm]) == int(row["total_cycles"]) + 1, row
-        assert int(row["stall_cycles"]) == 0
 
 
 @pytest.mark.parametrize(("load", "cycles"), [("none", 5 * 6 * 3), ("rows", 5 * 6 * (3 + 4))])

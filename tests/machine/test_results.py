@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from ideal import attend, ideal_hardware
+from ideal import ideal_hardware
 from strategies import small_design
 
 from carsim.decisions.attention import Dense
@@ -17,7 +17,6 @@ from carsim.machine.limits import PhaseLimit, phase_limits
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import LAYER_PHASES, Simulation, simulate
-from carsim.machine.totals import activity_of, totals_of
 from carsim.workload.geometry import Video
 
 VIDEO = Video(n_frames=2, tokens_per_frame=4, prompt_tokens=7)
@@ -160,16 +159,3 @@ def test_of_the_phases_that_are_kept_the_longest_unused_goes_first(monkeypatch: 
     assert phases.simulated == 3
     phases.prefill_layer(2)
     assert phases.simulated == 4
-
-
-def test_sums_weigh_each_phase_by_how_often_it_occurs() -> None:
-    outcome = attend(Phases(ideal_hardware()), [8, 64])
-    (total,) = totals_of([(outcome, np.array([[3, 2]]))])
-    assert total.count == 5
-    assert total.cycles == 3 * outcome.cycles[0] + 2 * outcome.cycles[1]
-    assert total.times == tuple((3 * outcome.times[0] + 2 * outcome.times[1]).tolist())
-    done = activity_of({"attention": total}, ["ddr", "second"])
-    assert done.cycles == total.cycles
-    assert done.macs == total.macs == 3 * outcome.macs[0] + 2 * outcome.macs[1]
-    # 4 rows of 2 x 32 bytes a token, read, and one token written.
-    assert dict(done.dram_bytes) == {"ddr": 256 * (3 * 9 + 2 * 65), "second": 0}

@@ -20,25 +20,6 @@ def report(sets: int, *changes: str) -> Report:
     return run(tiny_design(f"{SETS}{sets}", *changes), [tiny_trace()], allow_misfit=True)
 
 
-def test_an_mlp_is_fetched_unless_every_token_of_the_set_replays() -> None:
-    trace = tiny_trace()
-    replay = np.zeros_like(trace.replay)
-    replay[16:] = True
-    replay[17::4] = False  # one token of every set of four computes
-    one_computes = replace(trace, replay=replay)
-    design = tiny_design(f"{SETS}4")
-    dense, some = (
-        run(design, [each], allow_misfit=True).chosen.simulation.totals["mlp"].dram_bytes
-        for each in (replace(trace, replay=np.zeros_like(replay)), one_computes)
-    )
-    model = design.model
-    d, ff = model.body.hidden_size, model.body.ffn_size
-    weights = model.weights.bytes_of(3 * d * ff)
-    cached = model.replay.bytes_of(d)
-    # Both stream all weights in all 12 steps of 4 layers, and read or write one output a token.
-    assert sum(dense) == sum(some) == 12 * 4 * weights + 48 * 4 * 4 * cached
-
-
 def test_the_tokens_of_a_step_stand_sequence_by_sequence() -> None:
     trace = tiny_trace()
     alone, sets = (make_batches(captured(trace), 4, n).replay for n in (1, 4))

@@ -183,16 +183,6 @@ def test_the_bound_holds_for_every_schedule(run: Run, schedule: str) -> None:
     assert simulate(replace(plan, schedule=schedule), batches).cycles >= bound_cycles
 
 
-@given(runs())
-def test_batches_do_not_know_of_each_other(run: Run) -> None:
-    _, plan, batches = run
-    turned = replace(batches, replay=batches.replay[::-1])
-    forward, backward = simulate(plan, batches), simulate(plan, turned)
-    assert (forward.batch_cycles == backward.batch_cycles[::-1]).all()
-    assert forward.totals == backward.totals
-    assert int(forward.batch_cycles.sum()) == forward.cycles
-
-
 NUMBERS = {
     "machine.array.rows": st.integers(4, 40),
     "machine.array.cols": st.integers(4, 40),

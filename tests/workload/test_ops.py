@@ -3,13 +3,11 @@
 from typing import get_args
 
 import pytest
-from ideal import TWO_CODES
-from strategies import raw_design, small_design
 
 from carsim.decisions.trace.precision import PRODUCTS
-from carsim.design import build_design, load_design
+from carsim.design import load_design
 from carsim.workload.attention import attend_op, output_op, qkv_op
-from carsim.workload.body import Body, Product
+from carsim.workload.body import Product
 from carsim.workload.geometry import Video
 from carsim.workload.head import head_op, head_passes
 from carsim.workload.mlp import mlp_ops, replay_op
@@ -18,9 +16,7 @@ from carsim.workload.ops import Category, Gemm, Op, Slice, Stream
 from carsim.workload.precision import Precision
 
 VILA_U = load_design("zcu102_16gb").model  # d = 4096, 32 heads of 128, ff = 11008, 32 layers
-GROUPED = VILA_U.model_copy(
-    update={"body": Body(n_layers=1, hidden_size=64, n_heads=8, n_kv_heads=2, ffn_size=96)}
-)
+
 WHOLE = Slice(1)
 PROMPT, STEPS = 62, 8 * 256
 MEAN_CONTEXT = PROMPT + (STEPS + 1) / 2  # steps 1 to 2048 behind the prompt
@@ -139,39 +135,6 @@ def test_guidance_costs_operations_of_the_classifier_only() -> None:
     assert [n for n in extra if n] == [2 * 2 * 16384] * 4
 
 
-@pytest.mark.parametrize("rows", [1, 3])
-def test_work_is_linear_in_rows_and_weights_are_not(rows: int) -> None:
-    for make in (
-        lambda n: qkv_op(VILA_U, n, WHOLE),
-        lambda n: output_op(VILA_U, n, WHOLE),
-        lambda n: mlp_ops(VILA_U, n, WHOLE)[0],
-        lambda n: mlp_ops(VILA_U, n, WHOLE)[1],
-    ):
-        one, several = make(1), make(rows)
-        assert several.macs == rows * one.macs
-        assert several.vector_ops == rows * one.vector_ops
-        assert several.replay_bytes == rows * one.replay_bytes
-        assert several.stream_bytes == one.stream_bytes
-    # K and V belong to a sequence each.
-    assert attend_op(VILA_U, rows, 9, WHOLE).stream_bytes == rows * 9 * 8192
-
-
-def test_streams_repeat_the_weights_and_nothing_else() -> None:
-    once, thrice = (qkv_op(VILA_U, 3, WHOLE, streams=n) for n in (1, 3))
-    assert thrice.stream_bytes == 3 * once.stream_bytes
-    assert (thrice.macs, thrice.kv_side_bytes) == (once.macs, once.kv_side_bytes)
-
-
-def test_grouped_queries_share_keys_and_values() -> None:
-    # 8 query heads of 8 on 2 key/value heads: K and V of 16 elements a token, 4 queries to each.
-    op = attend_op(GROUPED, 1, 10, WHOLE)
-    assert op.gemms == (Gemm(4, 8, 10, 2), Gemm(4, 10, 8, 2))
-    assert op.macs == 2 * 10 * 64  # as many as with a key per query: 2 d per attended token
-    assert op.stream_bytes == GROUPED.kv.bytes_of(10 * 2 * 16)
-    projections = qkv_op(GROUPED, 1, WHOLE)
-    assert projections.gemms == (Gemm(1, 64, 64), Gemm(1, 64, 32))
-
-
 def test_queries_of_a_prompt_see_no_later_token() -> None:
     # 5 queries of a prompt of 5 see 1 + 2 + 3 + 4 + 5 = 15 tokens; K and V are read once.
     op = attend_op(VILA_U, 1, 5, WHOLE, tokens=5, causal=True)
@@ -180,14 +143,6 @@ def test_queries_of_a_prompt_see_no_later_token() -> None:
     assert op.kv_side_bytes == 5 * 8192
     # Behind 3 tokens already cached, they see 4 + 5 + 6 + 7 + 8 = 30.
     assert attend_op(VILA_U, 1, 8, WHOLE, tokens=5, causal=True).macs == 30 * 2 * 4096
-
-
-def test_the_queries_of_a_set_read_alike() -> None:
-    # 4 queries of a set read the same 9 tokens, fetched once; each writes its own K and V.
-    alone, four = (attend_op(VILA_U, 1, 9, WHOLE, tokens=tokens) for tokens in (1, 4))
-    assert four.macs == 4 * alone.macs == 4 * 9 * 2 * 4096
-    assert four.stream_bytes == alone.stream_bytes
-    assert four.kv_side_bytes == 4 * alone.kv_side_bytes
 
 
 def test_a_score_costs_a_dot_product_and_an_aligned_key_outside_the_window_its_bytes() -> None:
@@ -224,19 +179,6 @@ def test_bytes_round_up() -> None:
     assert Precision(bits=4, group=128, scale_bits=32).bytes_of(3) == 2
     assert Precision(bits=8).bytes_of(0) == 0
     assert Precision(bits=1).bytes_of(9) == 2
-
-
-def test_a_tiny_model_by_hand() -> None:
-    # The model of the properties: d = 32, 4 heads of 8, ff = 48, everything at one byte.
-    model: Model = small_design().model
-    assert qkv_op(model, 1, WHOLE).stream_bytes == 3 * 32 * 32
-    assert output_op(model, 1, WHOLE).stream_bytes == 32 * 32
-    assert [op.stream_bytes for op in mlp_ops(model, 1, WHOLE)] == [2 * 32 * 48, 48 * 32]
-    raw = raw_design()
-    raw["model"]["head"] = TWO_CODES
-    model = build_design(raw, "tiny").model
-    # 32 x 16, then twice 4 x 16^2 + 2 x 16 x 64 + 16 x 10 weights.
-    assert sum(op.stream_bytes for op in head_ops(model, 1, WHOLE)) == 512 + 2 * 3232
 
 
 def test_inputs_that_are_polished_take_a_logarithm_and_an_exponential() -> None:

@@ -60,16 +60,6 @@ def test_ops_of_wide_heads_stream_all_their_weights_and_keys() -> None:
     assert attend.gathered_elements == 2048
 
 
-def test_ops_of_a_plain_mlp() -> None:
-    model = load_design("zcu102").model.model_copy(
-        update={"body": GPT2, "weights": WeightPrecision(bits=16)}
-    )
-    up, down = mlp_ops(model, 2, Slice())
-    assert up.stream_bytes == down.stream_bytes == 2 * 1024 * 4096
-    assert up.macs == down.macs == 2 * 1024 * 4096
-    assert up.gathered_elements == 2 * 4096
-
-
 def test_pruned_weights_are_neither_moved_nor_multiplied() -> None:
     dense = design(weights={"bits": 4}).model
     pruned = design(weights={"bits": 4, "density": 0.5, "index_bits": 2}).model

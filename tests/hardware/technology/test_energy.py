@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tiny import resources
 
@@ -163,41 +163,6 @@ def test_a_missing_constant_is_named(table: str, key: str) -> None:
     constants = design.energy.model_copy(update={table: entries})
     with pytest.raises(InputError, match=f"{table}: has no entry '{key}'; add it"):
         energy(design.model_copy(update={"energy": constants}), STEP, resources(design))
-
-
-USED = resources(U280)
-counts = st.integers(0, 10**13)
-activities = st.builds(
-    Activity,
-    cycles=counts,
-    macs=counts,
-    vector_ops=counts,
-    sram_bytes=counts,
-    dram_bytes=st.fixed_dictionaries({"hbm": counts, "ddr": counts}),
-)
-
-
-@settings(max_examples=50)
-@given(activities, activities)
-def test_energy_is_linear_in_the_work(a: Activity, b: Activity) -> None:
-    both = Activity(
-        a.cycles + b.cycles,
-        a.macs + b.macs,
-        a.vector_ops + b.vector_ops,
-        a.sram_bytes + b.sram_bytes,
-        {name: a.dram_bytes[name] + b.dram_bytes[name] for name in a.dram_bytes},
-    )
-    together = energy(U280, both, USED)
-    for one, other, part in zip(
-        energy(U280, a, USED).parts, energy(U280, b, USED).parts, together.parts, strict=True
-    ):
-        assert one.component == part.component
-        assert one.value_j + other.value_j == pytest.approx(part.value_j, rel=1e-12)
-        assert one.high_j + other.high_j == pytest.approx(part.high_j, rel=1e-12)
-    half = together.scaled(0.5).board
-    assert half.low_j == pytest.approx(together.board.low_j / 2, rel=1e-12)
-    assert together.board.low_j <= together.board.value_j <= together.board.high_j
-    assert together.above_idle.value_j <= together.device.value_j <= together.board.value_j
 
 
 def test_every_memory_of_the_table_has_joules() -> None:
