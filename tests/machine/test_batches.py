@@ -8,7 +8,7 @@ import pytest
 from ideal import ideal_hardware
 
 from carsim.base.errors import InputError
-from carsim.decisions.attention import Dense, Streaming
+from carsim.decisions.attention import Dense
 from carsim.decisions.attention.base import KvReads
 from carsim.decisions.replay import FASTCAR, Pairs, ReplayRule
 from carsim.decisions.trace import Decisions
@@ -125,28 +125,6 @@ def test_a_sequence_moves_where_its_core_is_not_its_home(schedule, computing, ho
     bits = np.array([[bit == "1" for bit in computing]])
     found = core_loads(SCHEDULES[schedule], bits, 3, home)
     assert [each.tolist() for each in found] == [[loads], [moved]]
-
-
-def test_a_small_register_is_filled_group_by_group() -> None:
-    plan = make_plan(drs={"index_register_bits": 3})
-    assert plan.groups(True) == [slice(0, 3), slice(3, 4)]
-    assert plan.groups(False) == [slice(0, 4)]
-    # Without a register, static takes the whole batch at once.
-    assert make_plan("static", drs={"index_register_bits": 3}).groups(True) == [slice(0, 4)]
-
-
-def test_a_decision_is_taken_from_the_second_frame_on() -> None:
-    assert make_plan().scored.tolist() == [False] * 3 + [True] * 3
-    assert not make_plan(rule=None).scored.any()
-
-
-def test_an_aligned_key_is_read_apart_where_the_window_is_shorter_than_a_frame() -> None:
-    # N = 3: the key of 3 tokens ago is the fourth of the window, the current token included.
-    outside = [
-        replace(make_plan(), attention=attention).aligned_outside(None)
-        for attention in (Dense(), Streaming(sinks=0, window=3), Streaming(sinks=0, window=4))
-    ]
-    assert outside == [False, True, False]
 
 
 @pytest.mark.parametrize("width", [3, 20, 70])  # one whole number for a row, two, seven

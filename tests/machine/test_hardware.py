@@ -10,15 +10,6 @@ from carsim.base.errors import InputError
 from carsim.design import override
 from carsim.machine.hardware import Hardware
 from carsim.report.notes import notes_of
-from carsim.workload.ops import Stream
-
-
-def test_every_operand_comes_from_where_it_is_placed() -> None:
-    placement = {"weights": "second", "kv": "ddr", "replay": "second", "head": "ddr"}
-    hw = Hardware(small_design(placement=placement))
-    assert [path.name for path in hw.paths] == ["ddr", "second"]
-    assert hw.path_of == {Stream.WEIGHTS: 1, Stream.KV: 0, Stream.HEAD: 0}
-    assert hw.replay_path == 1
 
 
 @pytest.mark.parametrize("factor", [Fraction(11, 10), Fraction(10**9 + 7, 10**9 + 9)])

@@ -185,11 +185,3 @@ def test_a_row_takes_the_rule_of_its_trace_at_the_width_of_the_model() -> None:
         row = run(design, [trace], allow_misfit=True).chosen
         assert row.simulation.plan.rule == InputChange(elements=elements)
         assert "16 elements" in row.batches.label
-
-
-def test_data_of_the_rule_must_fit() -> None:
-    design = tiny_design()
-    fits = [run(design, [tiny_trace(rule=rule)]).fit for rule in (FASTCAR, CHANGE)]
-    used = [sum(memory.used_bytes for memory in fit.memories) for fit in fits]
-    # 4 rows x 4 layers x 16 places of 64 bytes and a scale.
-    assert used[1] - used[0] == 4 * 4 * 16 * 66

@@ -12,7 +12,6 @@ import pytest
 import simpy
 from ideal import TWO_CODES, attend, ideal_hardware
 
-from carsim.cost.fit import activation_bytes_per_token
 from carsim.decisions.attention import PLAIN, SideWork
 from carsim.hardware.schedule import SCHEDULES
 from carsim.machine.cases import AttendCases, MlpCases
@@ -224,25 +223,6 @@ def test_a_head_bound_by_compute_runs_its_passes_one_after_the_other(rung, codes
     assert Phases(hw, rung).head().cycles == waits + 2 * 512 + codes * per_code + computed
 
 
-def test_a_prompt_streams_the_weights_once_per_pass() -> None:
-    # 3 tokens of 2 sequences per core are 6 rows of 64 bytes: they fit, and weights come once;
-    # keys and values of 3 tokens are read (4 x 192) and written (4 x 192).
-    weights = 3072 + 1024 + 3072 + 1536
-    fits = Phases(ideal_hardware()).prefill_layer(3)
-    assert fits.dram_bytes.tolist() == [[weights + 2 * 768, 0]]
-
-
-def test_where_matrices_are_split_every_core_holds_the_prompt_of_all_sequences() -> None:
-    # 10 tokens of 4 sequences are 40 rows of 224 bytes in each core: more than 8 KiB, so that
-    # weights come twice. The rows of two sequences alone would fit.
-    phases = Phases(ideal_hardware(mapping="tensor", activation_buffer_kib=8))
-    design = phases.hw.design
-    assert activation_bytes_per_token(design.model, design.machine) == 224
-    weights = 3072 + 1024 + 3072 + 1536
-    cache = 2 * 4 * 10 * 64
-    assert phases.prefill_layer(10).dram_bytes.tolist() == [[2 * weights + cache, 0]]
-
-
 def test_the_bound_is_the_later_of_compute_and_all_bytes() -> None:
     phases = Phases(ideal_hardware())
     (cycles,), (nbytes,) = phases.mlp_bound(4)
@@ -264,13 +244,6 @@ def test_the_bound_takes_the_best_assignment() -> None:
     (many,), (nbytes,) = Phases(hw).mlp_bound(4)
     assert many[2] == 1 + 3072 + 1536
     assert nbytes[2].tolist() == [2 * 4608 + 256, 0]
-
-
-def test_weights_broadcast_to_several_cores_enter_each_buffer() -> None:
-    # Both cores write and read 1024 bytes of output weights; activations are the same either way.
-    two = Phases(ideal_hardware(batch=2, cores=2)).output().sram_bytes[0]
-    one = Phases(ideal_hardware(batch=2, cores=1)).output().sram_bytes[0]
-    assert two - one == 2 * 1024
 
 
 @RUNGS
