@@ -1,6 +1,8 @@
 """The array against machines that are stepped cycle by cycle and must get the product right."""
 
 import itertools
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +16,9 @@ Matrix = NDArray[np.int64]
 
 SIZES = [(1, 1), (2, 3), (4, 4), (5, 2)]
 SHAPES = [(1, 1, 1), (1, 9, 7), (3, 8, 8), (6, 5, 11), (13, 4, 2)]
+SIZED = pytest.mark.parametrize(
+    ("rows", "cols", "m", "k", "n"), [(*size, *shape) for size in SIZES for shape in SHAPES]
+)
 
 
 def operands(m: int, k: int, n: int) -> tuple[Matrix, Matrix]:
@@ -99,41 +104,36 @@ def accumulating(x: Matrix, w: Matrix) -> tuple[Matrix, int]:
     return result, cycle
 
 
-def systolic(
-    dataflow: str, x: Matrix, w: Matrix, rows: int, cols: int
-) -> tuple[Matrix, int, list[int]]:
-    """Step all tiles, one after the other; returns product, cycles, and T of each tile."""
+def stepped(dataflow: str, x: Matrix, w: Matrix, rows: int, cols: int) -> Iterator[Any]:
+    """Of each tile: where its results belong, its results, its cycles, and T."""
     (m, k), n = x.shape, w.shape[1]
-    result = np.zeros((m, n), dtype=np.int64)
-    cycle, streams = 0, []
     if dataflow == "output_stationary":
         for top, left in itertools.product(tiles(m, rows), tiles(n, cols)):
-            block = result[top, left]
-            got, took = accumulating(padded(x[top], rows, k), padded(w[:, left], k, cols))
-            block += got[: block.shape[0], : block.shape[1]]
-            cycle += took
-            streams.append(k)
+            found = accumulating(padded(x[top], rows, k), padded(w[:, left], k, cols))
+            yield (top, left), *found, k
     elif dataflow == "weight_stationary":
         for deep, left in itertools.product(tiles(k, rows), tiles(n, cols)):
-            block = result[:, left]
             held = padded(w[deep, left], rows, cols)
-            got, took = stationary(held, padded(x[:, deep], m, rows))
-            block += got[:, : block.shape[1]]
-            cycle += took
-            streams.append(m)
+            yield (slice(None), left), *stationary(held, padded(x[:, deep], m, rows)), m
     else:
         for deep, top in itertools.product(tiles(k, rows), tiles(m, cols)):
-            block = result[top]
             held = padded(x[top, deep].T, rows, cols)
             got, took = stationary(held, padded(w[deep].T, n, rows))
-            block += got.T[: block.shape[0]]
-            cycle += took
-            streams.append(n)
+            yield (top, slice(None)), got.T, took, n
+
+
+def systolic(dataflow: str, x: Matrix, w: Matrix, rows: int, cols: int) -> Any:
+    """Step all tiles, one after the other; returns product, cycles, and T of each tile."""
+    result, cycle, streams = np.zeros((x.shape[0], w.shape[1]), np.int64), 0, []
+    for place, got, took, streamed in stepped(dataflow, x, w, rows, cols):
+        block = result[place]
+        block += got[: block.shape[0], : block.shape[1]]
+        cycle += took
+        streams.append(streamed)
     return result, cycle, streams
 
 
-@pytest.mark.parametrize(("rows", "cols"), SIZES)
-@pytest.mark.parametrize(("m", "k", "n"), SHAPES)
+@SIZED
 @pytest.mark.parametrize("weight_load", ["none", "rows", "full_fold"])
 def test_dot_products_take_what_stepping_them_takes(rows, cols, m, k, n, weight_load):
     load = {"none": 0, "rows": rows, "full_fold": 2 * rows + cols - 2}[weight_load]
@@ -147,8 +147,7 @@ def test_dot_products_take_what_stepping_them_takes(rows, cols, m, k, n, weight_
 SYSTOLIC = ["weight_stationary", "output_stationary", "input_stationary"]
 
 
-@pytest.mark.parametrize(("rows", "cols"), SIZES)
-@pytest.mark.parametrize(("m", "k", "n"), SHAPES)
+@SIZED
 @pytest.mark.parametrize("dataflow", SYSTOLIC)
 def test_a_systolic_array_takes_what_stepping_its_elements_takes(rows, cols, m, k, n, dataflow):
     x, w = operands(m, k, n)
@@ -158,15 +157,11 @@ def test_a_systolic_array_takes_what_stepping_its_elements_takes(rows, cols, m, 
     assert gemm_cycles(array, [Gemm(m, k, n)]) == counted
 
 
-@pytest.mark.parametrize(("rows", "cols"), SIZES)
-@pytest.mark.parametrize(("m", "k", "n"), SHAPES)
+@SIZED
 @pytest.mark.parametrize("dataflow", ["weight_stationary", "input_stationary"])
 @pytest.mark.parametrize("weight_load", ["none", "rows"])
-def test_tiles_that_stay_are_shifted_in_behind_the_ones_before(
-    rows: int, cols: int, m: int, k: int, n: int, dataflow: str, weight_load: str
-) -> None:
-    x, w = operands(m, k, n)
-    _, _, streams = systolic(dataflow, x, w, rows, cols)
+def test_tiles_that_stay_are_shifted_in_behind_others(rows, cols, m, k, n, dataflow, weight_load):
+    *_, streams = systolic(dataflow, *operands(m, k, n), rows, cols)
     load = rows if weight_load == "rows" else 0
     loaded, free, last = load, 0, 0
     for streamed in streams:
@@ -178,14 +173,10 @@ def test_tiles_that_stay_are_shifted_in_behind_the_ones_before(
     assert gemm_cycles(array, [Gemm(m, k, n)]) == last + 1
 
 
-@pytest.mark.parametrize(("rows", "cols"), SIZES)
-@pytest.mark.parametrize(("m", "k", "n"), SHAPES)
+@SIZED
 @pytest.mark.parametrize("weight_load", ["none", "rows"])
-def test_results_that_stay_are_shifted_out_beside_the_tiles_that_follow(
-    rows: int, cols: int, m: int, k: int, n: int, weight_load: str
-) -> None:
-    x, w = operands(m, k, n)
-    _, _, streams = systolic("output_stationary", x, w, rows, cols)
+def test_results_that_stay_are_shifted_out_beside_other_tiles(rows, cols, m, k, n, weight_load):
+    *_, streams = systolic("output_stationary", *operands(m, k, n), rows, cols)
     unload = rows if weight_load == "rows" else 0
     complete, out = rows + cols - 2, 0
     for streamed in streams:
