@@ -67,7 +67,7 @@ BAD = {
         "is no expression; compare metrics with numbers, say frames",
     ),
     "search: frames of a text": (
-        "search --workload text:2+2 --model tiny --target 'frames_per_s >= 2'",
+        "search --workload text:2+2 --model tiny --boards kv260 --target 'frames_per_s >= 2'",
         "--target: frames_per_s has no value for text:2+2",
     ),
     "studio: no design": (
