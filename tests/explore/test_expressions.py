@@ -25,13 +25,6 @@ def test_a_chain_of_comparisons_is_that_of_python(sides: list[float], data: st.D
 
 
 @pytest.mark.parametrize(
-    ("x", "holds"), [(0, False), (1, False), (2, True), (4, False), (5, False)]
-)
-def test_a_range_has_two_ends(x: int, holds: bool) -> None:
-    assert Expression("1 < a.x < 4", "x").holds({"a.x": x}.__getitem__) is holds
-
-
-@pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("a.b[0]", "holds 'a.b\\[0\\]', which is not taken"),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from carsim.explore.pareto import front, knee, pareto
+from carsim.explore.pareto import front, pareto
 from studies.cores_tau.shares import hypervolume
 
 # Few different values make ties, equal points and domination frequent.
@@ -45,13 +45,6 @@ def test_a_hypervolume_counts_the_dominated_cells(values):
     ).reshape(-1, values.shape[1])
     covered = sum(any((point <= cell).all() for point in values) for cell in cells)
     assert hypervolume(values, reference) == pytest.approx(covered)
-
-
-@given(POINTS)
-def test_the_knee_is_on_the_front(values):
-    on_front = values[front(values)]
-    best = on_front[knee(on_front)]
-    assert not any(dominates(other, best) for other in values)
 
 
 @given(ANY, st.data())

@@ -68,22 +68,20 @@ def test_products_that_share_a_slice_by_the_width_of_their_operands(bits, other_
 
 
 @pytest.mark.parametrize(
-    ("arithmetic", "dsp"), [("int4", 256), ("int8", 512), ("int16", 1024), ("fp16", 3072)]
+    ("arithmetic", "rows", "cols", "dsp"),
+    [
+        # 1024 MACs: 4 per slice, 2 per slice, 1 per slice, 3 slices each.
+        *(("int4", 32, 32, 256), ("int8", 32, 32, 512)),
+        *(("int16", 32, 32, 1024), ("fp16", 32, 32, 3072)),
+        # Products of 8 bits need a neighbouring column to share a slice.
+        *(("int8", 64, 1, 64), ("int8", 32, 2, 32)),
+    ],
 )
-def test_dsp_of_a_32_by_32_array_by_precision(arithmetic: str, dsp: int) -> None:
-    # 1024 MACs: 4 per slice, 2 per slice, 1 per slice, 3 slices each.
-    array = Array.model_validate({"rows": 32, "cols": 32, "arithmetic": arithmetic})
+def test_dsp_of_an_array_by_precision(arithmetic: str, rows: int, cols: int, dsp: int) -> None:
+    array = Array.model_validate({"rows": rows, "cols": cols, "arithmetic": arithmetic})
     assert array_dsp(array) == dsp
-
-
-def test_weights_of_4_bits_share_a_slice_as_those_of_8_do() -> None:
-    array = Array(rows=32, cols=32, arithmetic="int8")
-    assert array_dsp(array, operand_bits=4) == array_dsp(array, operand_bits=8) == 512
-
-
-def test_int8_products_need_a_neighbouring_column_to_share_a_slice() -> None:
-    assert array_dsp(Array(rows=64, cols=1, arithmetic="int8")) == 64
-    assert array_dsp(Array(rows=32, cols=2, arithmetic="int8")) == 32
+    if arithmetic == "int8":  # weights of 4 bits share a slice as those of 8 do
+        assert array_dsp(array, operand_bits=4) == array_dsp(array, operand_bits=8) == dsp
 
 
 def test_ram_is_paid_by_width_before_it_is_paid_by_bytes() -> None:
