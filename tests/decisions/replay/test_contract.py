@@ -1,6 +1,7 @@
 """Every rule of replay, the package's own and one from outside, keeps the contract."""
 
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,16 @@ from tiny import tiny_design, tiny_trace
 from toy_rules import TOYS, Cosine, registered
 from trace_maker import make_meta
 
-from carsim.decisions.replay import RULES, InputChange, Periodic, Replay, ReplayRule, Tas
+from carsim.decisions.replay import (
+    RULES,
+    InputChange,
+    MachineShape,
+    Periodic,
+    Replay,
+    ReplayRule,
+    RuleWork,
+    Tas,
+)
 from carsim.decisions.trace import Trace, load_trace, save_trace
 from carsim.decoder.structures import DecoderPolicy, LayerRecord
 from carsim.machine.phases import FIDELITIES
@@ -240,6 +250,15 @@ def test_damped_outputs_are_scaled_and_written_back() -> None:
     assert damped.latency_s >= plain.latency_s
     assert damped.variant.name == "replay by TAS, damped + DRS"
     assert damped.batches.label.endswith("TAS (released form), gain 0.5")
+
+
+def test_one_head_of_32_costs_a_32nd_and_a_key_one_place_later_is_a_token_nearer() -> None:
+    shape, grouped = (MachineShape(32, kv_heads, 128, 4096, Fraction(16)) for kv_heads in (32, 8))
+    assert Tas().work(shape) == RuleWork(vector_ops=4096, key_elements=4096)
+    assert Tas().work(grouped) == RuleWork(vector_ops=4096, key_elements=1024)
+    for each in (shape, grouped):
+        assert Tas(head=7).work(each) == RuleWork(vector_ops=128, key_elements=128)
+    assert [Tas(offset=offset).key_distance(256) for offset in (0, 1)] == [256, 255]
 
 
 def test_gains_that_make_no_sense_are_refused() -> None:
