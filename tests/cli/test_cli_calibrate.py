@@ -58,8 +58,11 @@ def test_what_the_data_cannot_tell_apart_is_said_and_charged_per_layer(tmp_path:
     # Left out, each point is predicted by the others: 1.5, 1.5 and 0 % away.
     assert found.left_out_error == pytest.approx(0.01, rel=0.1)
     assert found.residual < found.left_out_error
-    slow = fit(measured_points(DESIGN, [table(tmp_path, made_up(9_000, 1))]))
-    assert "more than any published system takes (1,660)" in slow.notes[1]
+    # Narrow layers that take longer than others would be told by more bandwidth than there is.
+    slow = [made_up(300, 1), made_up(300, 1, SHALLOW), made_up(300, 1, *NARROW, error=-0.1)]
+    assert fit(measured_points(DESIGN, [table(tmp_path, *slow)])).constants.bandwidth_share == 1
+    slower = fit(measured_points(DESIGN, [table(tmp_path, made_up(9_000, 1))]))
+    assert "more than any published system takes (1,660)" in slower.notes[1]
 
 
 def test_a_design_takes_the_file_says_so_and_stays_bound_to_the_measurement(tmp_path: Path) -> None:

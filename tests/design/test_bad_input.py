@@ -204,6 +204,7 @@ DRAFT = "policy.attention={kind: draft}"
             "sustains 2.56e-10 GB/s (limit: ports), less than a byte in 8,192 cycles; raise its ",
         ),
         ("model.weights.bits='4'", "bits: should be a valid number, got '4'"),
+        ("model.weights.scale_bits=0", "a group of 128 has a scale, of which no bits are counted"),
         ("model.kv.density=0.5", "unknown key 'density'"),
         ("model.body.mlp=swiglu", "mlp: should be 'gated' or 'plain', got 'swiglu'"),
         ("model.body.n_heads=5; model.body.n_kv_heads=5", "4096 is no multiple of n_heads 5"),

@@ -7,7 +7,7 @@ from tiny import DESIGN_YAML, tiny_design, tiny_trace
 from carsim.decisions.replay import InputChange
 from carsim.decisions.trace import save_trace
 from carsim.design import override
-from carsim.explore.evaluate import Evaluator, hardware_key
+from carsim.explore.evaluate import Evaluator
 from carsim.explore.points import make_points
 from carsim.explore.study import load_study
 from carsim.metrics import PHASES
@@ -59,30 +59,6 @@ def test_every_metric_equals_that_of_a_run(tmp_path):
             row["bound_latency_s"] == report.row("bound: whole sequences on these cores").latency_s
         )
     assert len({row["latency_s"] for _, row in results}) > 10
-
-
-@pytest.mark.parametrize(
-    ("path", "value", "is_hardware"),
-    [
-        ("policy.tau", 0.3, False),
-        ("policy.schedule", "pack", False),
-        ("policy.decision_scope", "pair", False),
-        ("policy.attention", {"kind": "streaming", "window": 8}, False),
-        ("board.host_w", 1.125, False),
-        ("board.static_w", 1.0, False),
-        ("board.memories.ps_ddr.capacity_gib", 8.0, False),
-        ("policy.batch", 2, True),
-        ("machine.cores", 1, True),
-        ("board.memories.ps_ddr.ports.count", 1, True),
-        ("board.fabric_clock_mhz", 100.0, True),
-        ("model.weights.bits", 3, True),
-    ],
-)
-def test_what_counts_as_hardware(path, value, is_hardware):
-    design = tiny_design()
-    changed = override(design, {path: value})
-    assert changed != design
-    assert (hardware_key(changed) != hardware_key(design)) == is_hardware
 
 
 def test_without_replay_it_is_dense_decoding(tmp_path):

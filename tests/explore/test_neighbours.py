@@ -14,6 +14,11 @@ SHARED = {
         "machine.array.rows": [4, 8],
         "policy.tau": [-0.3, 0.3],
     },
+    "boards": {
+        "board.fabric_clock_mhz": [100.0, 250.0],
+        "board.memories.ps_ddr.ports.count": [1, 4],
+        "model.weights.bits": [3, 8],
+    },
     "registers": {"machine.drs.index_register_bits": [1, 32], "policy.schedule": ["static", "drs"]},
 }
 

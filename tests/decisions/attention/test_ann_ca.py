@@ -8,14 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny import tiny_design, tiny_trace
 
-from carsim.decisions.attention import AnnCa, Dense
+from carsim.decisions.attention import AnnCa
 from carsim.decisions.attention.search import hyperplanes, signatures
 from carsim.decisions.trace.file import check_trace
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.structures import DecoderPolicy, LayerRecord
 from carsim.runs.pipeline import run as run_design
-from carsim.testing.decoder import MASK, PROMPT, DecodedLog, make_config, make_inputs, make_weights
-from carsim.testing.decoder import decode_rows as run
+from carsim.testing.decoder import MASK, PROMPT, make_config, make_inputs, make_weights
 
 policies = st.builds(
     AnnCa,
@@ -24,10 +23,6 @@ policies = st.builds(
     sinks=st.integers(0, 5),
     seed=st.integers(0, 9),
 )
-
-
-def decoded(policy: Any) -> DecodedLog:
-    return run(make_config(), DecoderPolicy((0.0, 0.0), attention=policy))[2]
 
 
 @given(policies)
@@ -64,14 +59,6 @@ def test_what_is_read_of_the_prompt_equals_the_obvious_version(policy: AnnCa) ->
                 )
                 assert record.read[head, row, slot] == found
             assert record.read[:, :, PROMPT:].all()
-
-
-def test_where_all_keys_are_met_it_is_dense() -> None:
-    """One bucket, or a prompt of sinks: nothing is left out; else something is."""
-    dense = decoded(Dense())
-    for policy in (AnnCa(bits=0), AnnCa(bits=12, tables=1, sinks=PROMPT)):
-        assert decoded(policy).residual.tobytes() == dense.residual.tobytes()
-    assert (decoded(AnnCa(bits=12, tables=1, sinks=0)).tokens < dense.tokens).any()
 
 
 @given(seed=st.integers(0, 99), bits=st.integers(0, 12))
