@@ -9,8 +9,10 @@ Works on a copy of the checkout. Exit status 1 if a mutant survives, or cannot b
 
 import argparse
 import os
+import resource
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,7 +25,9 @@ import yaml
 ROOT = Path(__file__).parents[1]
 COPIED = ("carsim", "configs", "docs", "studies", "tests", "pyproject.toml", "README.md")
 SECONDS = 300
-"""A mutant that makes the tests hang is noticed, too; it is said of it."""
+"""Of the processor; a mutant that makes the tests hang is noticed, too; it is said of it."""
+
+MEMORY = 8 << 30
 
 WORDS = {"pass": "SURVIVED", "fail": "killed", "hang": "killed, as tests hang"}
 """What tests do -> what becomes of the mutant."""
@@ -83,6 +87,12 @@ def checkout(copy: Path) -> Path:
     return copy
 
 
+def limit() -> None:
+    """In a process of its own: end it after some time of the processor, refuse much memory."""
+    resource.setrlimit(resource.RLIMIT_CPU, (int(SECONDS) + 1, int(SECONDS) + 60))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
 def outcome(copy: Path, tests: Sequence[str]) -> str:
     """What the tests do on a copy of the checkout: ``pass``, ``fail`` or ``hang``.
 
@@ -103,11 +113,17 @@ def outcome(copy: Path, tests: Sequence[str]) -> str:
             },
             capture_output=True,
             text=True,
-            timeout=SECONDS,
+            timeout=4 * SECONDS,
+            preexec_fn=limit,
         )
     except subprocess.TimeoutExpired:
         return "hang"
-    if "while loading conftest" in done.stderr:  # carsim can no longer be imported
+    if done.returncode == -signal.SIGXCPU:
+        return "hang"
+    # carsim can no longer be imported, or Python itself ended
+    if "while loading conftest" in done.stderr or "ERROR collecting" in done.stdout:
+        return "fail"
+    if done.returncode < 0:
         return "fail"
     if done.returncode not in (0, 1):
         called = shlex.join(tests)[:300]
