@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from resource import RLIMIT_FSIZE, setrlimit
 from typing import Any
 
 import pytest
@@ -21,6 +22,9 @@ from explore_study import write_study
 
 from carsim.report.report import results
 from carsim.report.rescue import inspect
+
+BYTES = 1500
+"""Enough for a line of error."""
 
 STEP = int(os.environ.get("CARSIM_FILE_FAULTS", "15"))
 """Of so many operations one is taken."""
@@ -33,6 +37,11 @@ def fails(code: int) -> None:
     raise OSError(code, os.strerror(code))
 
 
+def is_cut_off() -> None:
+    """From now on no file grows beyond some bytes: writes end in the middle, without an event."""
+    setrlimit(RLIMIT_FSIZE, (BYTES, BYTES))
+
+
 def is_killed() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -40,6 +49,7 @@ def is_killed() -> None:
 FAULTS: dict[str, Callable[[], None]] = {
     "full": partial(fails, errno.ENOSPC),
     "broken": partial(fails, errno.EIO),
+    "cut off": is_cut_off,
     "killed": is_killed,
 }
 
