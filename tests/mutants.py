@@ -23,7 +23,7 @@ from pathlib import Path
 import yaml
 
 ROOT = Path(__file__).parents[1]
-COPIED = ("carsim", "configs", "docs", "studies", "tests", "pyproject.toml", "README.md")
+COPIED = ("carsim", "configs", "docs", "studies", "tests", "traces", "pyproject.toml", "README.md")
 SECONDS = 300
 """Of the processor; a mutant that makes the tests hang is noticed, too; it is said of it."""
 
@@ -79,11 +79,10 @@ def missing(mutant: Mutant) -> str:
 
 
 def checkout(copy: Path) -> Path:
-    """Copy into an empty folder what tests need; the traces are linked."""
+    """Copy into an empty folder what tests need."""
     for each in COPIED:
         copied = shutil.copytree if (ROOT / each).is_dir() else shutil.copy
         copied(ROOT / each, copy / each)
-    (copy / "traces").symlink_to(ROOT / "traces")
     return copy
 
 
