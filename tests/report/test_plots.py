@@ -1,6 +1,7 @@
 """Figures: their numbers are those of the run, and both renderings show them."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -208,6 +209,39 @@ def test_both_renderings_show_the_numbers_of_a_plot():
     assert chart["layout"]["yaxis"]["ticktext"] == ["&lt;b&gt;", "<b>$x_1$</b>"]
     assert draw(plot).get_suptitle().startswith("MISFIT")
     assert "title" not in chart["layout"]  # the page's own heading wraps where that would be cut
+
+
+CHARTS = Path(__file__).parents[1] / "data/charts.json"
+"""What Plotly is given for a plot of everything; write it anew if a change is meant."""
+
+
+def test_what_plotly_is_given_stays_as_it_is():
+    whiskers = {"low": [0.5, 2], "high": [1.5, 4], "marker": "d", "hollow": True, "size": 8.0}
+    named = Panel(
+        "long names of axes are wrapped on phones, after some letters",
+        (
+            Series("<b>", [1.0, 2.0], [0, 1], "bar", "#000000", text=["1", "2"], hatch="/"),
+            Series("of", [1.0, None], [0, 1], "points", ("#000000", "#FFFFFF"), **whiskers),
+        ),
+        categories=("a name that is wrapped as well", "b"),
+        x_range=(0, 5),
+        verticals=[1.5],
+        share=2.0,
+    )
+    lines = Panel(
+        "cores",
+        (
+            Series("of", [1, 100], [3, 4], "marked line", "#000000", keys=[7, 8], dash="dot"),
+            Series("", [1, 100], [4, 3], "line", "#000000", hover=["so", "<so>"]),
+            Series("steps", [1, 2, 100], [4, 3], "steps", "#000000"),
+        ),
+        "latency [s]",
+        x_range=(1, 1000),
+        x_scale="log",
+        y_scale="log",
+    )
+    plots = [Plot("t", (named, lines), "alt", shares=way, strong=1) for way in ("x", "y", "")]
+    assert json.loads(json.dumps(list(map(plotly, plots)))) == json.loads(CHARTS.read_text())
 
 
 @pytest.mark.parametrize(("overrides", "marked"), [((), False), ((MISFIT,), True)])
