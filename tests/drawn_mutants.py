@@ -166,13 +166,15 @@ def reaching(coverage: Any, seconds: Mapping[str, float], drawn: Drawn) -> list[
     by_line: dict[int, list[str]] = coverage.contexts_by_lineno(str(ROOT / drawn.file))
     tests = {line: {name.partition("|")[0] for name in by_line[line] if name} for line in by_line}
     names = tests.get(drawn.line) or {name for found in tests.values() for name in found}
+    room = f"tests/{drawn.file.split('/')[1]}/"
+    names = names or {name for name in seconds if name.startswith(room)}
     chosen, spent = [], 0.0
     for name in sorted(names, key=lambda name: (seconds.get(name, 1.0), name)):
         spent += seconds.get(name, 1.0)
         if chosen and spent > SECONDS:
             break
         chosen.append(name)
-    return chosen or [f"tests/{drawn.file.split('/')[1]}"]
+    return chosen
 
 
 def collected(copy: Path) -> set[str]:
