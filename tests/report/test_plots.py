@@ -75,8 +75,10 @@ def test_lines_take_the_best_of_several_points_and_say_so():
     assert {each.name for each in panel.series} >= {"rule 1", "rule 64"}
     page = draw(on_paper(plot, 7.16))
     page.canvas.draw()
-    assert page.get_tightbbox().y0 >= 0
-    assert page.get_tightbbox().y1 <= page.bbox.y1 / page.dpi
+    drawn, paper = page.get_tightbbox(), page.bbox_inches
+    assert min(drawn.x0, drawn.y0) >= 0
+    assert drawn.x1 <= paper.x1
+    assert drawn.y1 <= paper.y1
 
 
 def test_a_timeline_shows_the_first_two_layers_of_its_first_step(folders):
@@ -89,6 +91,13 @@ def test_a_timeline_shows_the_first_two_layers_of_its_first_step(folders):
         if event.get("cat") == "phases" and event["ts"] / 1e3 < panel.x_range[1]
     ]
     assert {name.split(":")[0] for name in shown} == {"layer 0", "layer 1"}
+    for bars in panel.series:
+        within = (
+            event["ts"] / 1e3 < panel.x_range[1]
+            for event in events
+            if "ts" in event and event["name"] == bars.name
+        )
+        assert len(bars.x) == sum(within)
     assert len(shown) < len(phases) / 2
 
 
