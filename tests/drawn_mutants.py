@@ -5,8 +5,8 @@
     python tests/drawn_mutants.py carsim/machine carsim/cost --count 60 --seed 25
 
 The second command notes which test runs which line, and the time of each test. The third draws in
-equal numbers from every file. A mutant's tests are those that ran its line, of together 90 seconds;
-what a command does in a process of its own is not among them.
+equal numbers from every file. A mutant's tests are those that ran its line, up to a fifth of all;
+what a command does in a process of its own is not among them (``--also`` names further ones).
 
 The work can be stopped and resumed: results are appended to a file, and a mutant that stands there
 is not run again (``--again`` runs survivors again, after a change to the tests). The draw takes a
@@ -25,6 +25,7 @@ import argparse
 import ast
 import difflib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -45,8 +46,8 @@ from mutants import ROOT, checkout, outcome
 from carsim.base.statistics import wilson
 
 LEFT_OUT = ("core/RemoveDecorator", "core/ExceptionReplacer", "core/VariableInserter")
-SECONDS = 90.0
-"""Tests of a mutant take together at most so long without it."""
+SHARE = 0.2
+"""Tests of a mutant take at most this share of the time of all tests."""
 
 
 class Drawn(NamedTuple):
@@ -158,7 +159,7 @@ def seconds_of_tests(junit: Path) -> dict[str, float]:
 
 
 def reaching(coverage: Any, seconds: Mapping[str, float], drawn: Drawn) -> list[str]:
-    """The tests that ran its line, of together so long as :data:`SECONDS`.
+    """The tests that ran its line, of together so long as :data:`SHARE` allows.
 
     First those of its module by name, then those of its folder, each the quickest first.
 
@@ -178,7 +179,7 @@ def reaching(coverage: Any, seconds: Mapping[str, float], drawn: Drawn) -> list[
 
     for name in sorted(names, key=rank):
         spent += seconds.get(name, 1.0)
-        if chosen and spent > SECONDS:
+        if chosen and spent > SHARE * math.fsum(seconds.values()):
             break
         chosen.append(name)
     return chosen
@@ -211,7 +212,7 @@ def judged(
             # Of a case that the copy calls otherwise, all cases of its test.
             tests = [name if name in known else name.partition("[")[0] for name in names]
             (copy / drawn.file).write_text(mutated(drawn), encoding="utf-8")
-            yield drawn, outcome(copy, list(dict.fromkeys(tests)))
+            yield drawn, outcome(copy, list(dict.fromkeys([*tests, *given.also])))
             (copy / drawn.file).write_bytes((ROOT / drawn.file).read_bytes())
 
 
@@ -248,6 +249,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=25)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="then begin no other")
     parser.add_argument("--again", action="store_true", help="run survivors again")
+    parser.add_argument("--also", nargs="+", default=[], help="tests to run as well, for each")
     parser.add_argument("--coverage", default=".coverage", help="what --cov-context=test wrote")
     parser.add_argument("--times", type=Path, default=Path("out/times.xml"), help="of --junitxml")
     here = Path(__file__)
