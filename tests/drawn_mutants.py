@@ -275,7 +275,7 @@ def main() -> int:
             print(change(drawn), flush=True)
     print(text := page(chosen, results, verdicts))
     if given.page:
-        head = f"<!-- made by {' '.join(['python', *sys.argv])} -->\n# Drawn mutants\n\n"
+        head = f"<!-- made by python {' '.join(sys.argv)} -->\n# Drawn mutants\n\n"
         given.page.write_text(head + text, encoding="utf-8")
     alive = [each.key for each in chosen if results.get(each.key) == "pass"]
     return int(any(not verdicts.get(key, "").startswith("equal") for key in alive))
