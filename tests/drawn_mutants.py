@@ -243,7 +243,8 @@ def page(chosen: Sequence[Drawn], results: Mapping[str, str], verdicts: Mapping[
 
 def main() -> int:
     """The command; exit status 1 if a mutant survives that no verdict calls equal."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("paths", nargs="+", help="files and folders of carsim")
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=25)
