@@ -67,7 +67,7 @@ def longest_phases(plan: Plan) -> dict[str, Phase]:
             phases.hw, SCHEDULES["drs"], computing._replace(dense=True), plan.rule
         ),
         "head": replace(layer, steps=sum(map(steps_of, phases.head_passes), ())),
-        "prompt": BUILDERS["prefill"](phases.hw, plan.video.prompt_tokens),
+        "prompt": BUILDERS["prefill"](phases.hw, plan.video.prompt_tokens, None, False),
         "dense prompt": BUILDERS["prefill"](phases.hw, plan.video.prompt_tokens, None, True),
     }
 
