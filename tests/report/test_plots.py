@@ -185,6 +185,12 @@ def test_breakdown_sums_to_the_latency_of_each_policy(run):
         parts = [series.x[line] - series.base[line] for series in panel.series]
         assert sum(parts) == pytest.approx(policy["latency_s"], rel=0.01)
         assert policy.policy == panel.categories[line]
+    shown = {series.name for series in panel.series}
+    policies = [policy for _, policy, _ in shown_policies({"": run})]
+    longest = max(sum(policy.breakdown_s.values()) for policy in policies)
+    for name in {name for policy in policies for name in policy.breakdown_s}:
+        most = max(policy.breakdown_s.get(name, 0.0) for policy in policies)
+        assert (name in shown) == (most > longest / 1000)
     looks = [(series.colour, series.hatch) for series in panel.series]
     assert len(set(looks)) == len(looks)
 
