@@ -168,7 +168,9 @@ def reaching(coverage: Any, seconds: Mapping[str, float], drawn: Drawn) -> list[
     """
     by_line: dict[int, list[str]] = coverage.contexts_by_lineno(str(ROOT / drawn.file))
     tests = {line: {name.partition("|")[0] for name in by_line[line] if name} for line in by_line}
-    names = tests.get(drawn.line) or {name for found in tests.values() for name in found}
+    names = tests.get(drawn.line, set())
+    if not names or "" in by_line[drawn.line]:
+        names = {name for found in tests.values() for name in found}
     room = f"tests/{drawn.file.split('/')[1]}/"
     own = f"test_{Path(drawn.file).stem}"
     names = names or {name for name in seconds if name.startswith(room)}

@@ -1,6 +1,7 @@
 """Figures: their numbers are those of the run, and both renderings show them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -73,12 +74,12 @@ def test_lines_take_the_best_of_several_points_and_say_so():
     # A legend of numbers says of what.
     (panel,) = metric_plot(rows.assign(rule=rows["cores"]), ["latency_s"], "cores", "rule").panels
     assert {each.name for each in panel.series} >= {"rule 1", "rule 64"}
-    page = draw(on_paper(plot, 7.16))
-    page.canvas.draw()
-    drawn, paper = page.get_tightbbox(), page.bbox_inches
-    assert min(drawn.x0, drawn.y0) >= 0
-    assert drawn.x1 <= paper.x1
-    assert drawn.y1 <= paper.y1
+    for page in (draw(on_paper(plot, 7.16)), draw(replace(plot, title="title"))):
+        page.canvas.draw()
+        drawn, paper = page.get_tightbbox(), page.bbox_inches
+        assert min(drawn.x0, drawn.y0) >= 0
+        assert drawn.x1 <= paper.x1
+        assert drawn.y1 <= paper.y1
 
 
 def test_a_timeline_shows_the_first_two_layers_of_its_first_step(folders):
