@@ -137,7 +137,8 @@ def test_a_fault_at_any_operation_leaves_nothing_half_written(
     given: Path, tmp_path: Path, name: str, fault: str
 ) -> None:
     whole: list[str] = []
-    for number in range((len(name) + len(fault)) % STEP, 10_000, STEP):
+    step = 1 if name == "report" else STEP  # which has a few
+    for number in range((len(name) + len(fault)) % step, 10_000, step):
         folder = tmp_path / str(number)
         folder.mkdir()
         prepare(given, folder, name)
@@ -152,6 +153,8 @@ def test_a_fault_at_any_operation_leaves_nothing_half_written(
         elif "swept" not in COMMANDS[name][3]:
             contents(folder / "OUT")
         if name == "rescue" and (folder / "OUT" / "new").exists():
+            continue
+        if name == "report" and with_fault.status == 0:  # the page was whole before
             continue
         assert ended(folder, AGAIN.get(name, name)).status == 0, number
         assert not [path for path in (folder / "OUT").iterdir() if path.name.startswith(".")]
