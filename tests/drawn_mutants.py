@@ -218,24 +218,38 @@ def judged(
             (copy / drawn.file).write_bytes((ROOT / drawn.file).read_bytes())
 
 
-def page(chosen: Sequence[Drawn], results: Mapping[str, str], verdicts: Mapping[str, str]) -> str:
-    """The score and its 95 % interval (Wilson), in all and by folder, and every survivor."""
+def page(
+    chosen: Sequence[Drawn], lines_of: Sequence[tuple[str, str]], verdicts: Mapping[str, str]
+) -> str:
+    """The score and its 95 % interval (Wilson), in all and by folder, and every survivor.
+
+    Args:
+        chosen: The draw.
+        lines_of: Mutants and what became of them; of two lines of one mutant the later counts.
+        verdicts: What is said of survivors.
+    """
+    results, first = dict(lines_of), dict(reversed(lines_of))
     done = [each for each in chosen if each.key in results]
     alive = [each for each in done if results[each.key] == "pass"]
     equal = {each.key for each in alive if verdicts.get(each.key, "").startswith("equal")}
     lines = [
         f"Of {len(chosen):,} mutants that were drawn, {len(done):,} have been judged.\n",
-        "| folder | judged | killed | equal | alive | killed of those that are not equal |",
-        "|---|---:|---:|---:|---:|---|",
+        "`Killed` are shares of those that are not equal: now, and when each mutant was first run, "
+        "before tests were written for survivors. The second is what mutants that have not been "
+        "judged may have, or more, as the first runs took fewer tests.\n",
+        "| folder | judged | killed | equal | alive | killed now | killed at first |",
+        "|---|---:|---:|---:|---:|---|---|",
     ]
     for folder in ("carsim", *sorted({each.file.rpartition("/")[0] for each in done})):
         here = [each for each in done if each.file.startswith(f"{folder}/")]
         left_out = sum(each.key in equal for each in here)
         killed = len(here) - sum(each in alive for each in here)
-        share = wilson(killed, max(1, len(here) - left_out))
-        numbers = (len(here), killed, left_out, len(here) - killed - left_out)
-        score = f"{share.mean:.0%} [{share.low:.0%}, {share.high:.0%}]"
-        lines.append(f"| {folder} | {' | '.join(map(str, numbers))} | {score} |")
+        numbers = [len(here), killed, left_out, len(here) - killed - left_out]
+        cells = [folder, *map(str, numbers)]
+        for died in (killed, sum(first[each.key] != "pass" for each in here)):
+            share = wilson(died, max(1, len(here) - left_out))
+            cells.append(f"{share.mean:.0%} [{share.low:.0%}, {share.high:.0%}]")
+        lines.append(f"| {' | '.join(cells)} |")
     for each in alive:
         lines.append(f"\n{each.file}:{each.line} `{each.key.split(' ', 1)[1]}`: ")
         lines[-1] += verdicts.get(each.key, "no verdict yet")
@@ -264,19 +278,21 @@ def main() -> int:
     files = {file for path in paths for file in ([path] if path.is_file() else path.rglob("*.py"))}
     chosen = draw(files, given.count, given.seed)
     given.out.touch()
-    results: dict[str, str] = dict(map(json.loads, given.out.read_text("utf-8").splitlines()))
+    known = list(map(json.loads, given.out.read_text("utf-8").splitlines()))
+    results: dict[str, str] = dict(known)
     verdicts: dict[str, str] = yaml.safe_load(given.verdicts.read_text("utf-8"))
     kept = dict(results)
     if given.again:
         kept = {key: found for key, found in results.items() if found != "pass" or key in verdicts}
     for drawn, found in judged(chosen, kept, given) if given.seconds else ():
         results[drawn.key] = found
+        known.append((drawn.key, found))
         with given.out.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps([drawn.key, found]) + "\n")
         print(f"{found:8} {drawn.file}:{drawn.line} {drawn.key}", flush=True)
         if found == "pass":
             print(change(drawn), flush=True)
-    print(text := page(chosen, results, verdicts))
+    print(text := page(chosen, known, verdicts))
     if given.page:
         head = f"<!-- made by python {' '.join(sys.argv)} -->\n# Drawn mutants\n\n"
         given.page.write_text(head + text, encoding="utf-8")

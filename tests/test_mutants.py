@@ -55,12 +55,12 @@ def test_what_has_been_judged_is_scored_without_what_is_equal(
 ) -> None:
     monkeypatch.setattr("drawn_mutants.change", lambda drawn: f"-{drawn.nth}")
     drawn = [Drawn("carsim/cost/a.py", "core/AddNot", nth, 7, f"{nth}.1") for nth in range(5)]
-    results = dict(
-        zip([each.key for each in drawn], ["pass", "fail", "pass", "hang"], strict=False)
-    )
-    text = page(drawn, results | {"carsim/gone.py AddNot 0.1": "pass"}, {})
+    keys = [*(each.key for each in drawn), "carsim/gone.py AddNot 0.1"]
+    results = [(keys[n], found) for n, found in enumerate(("pass", "fail", "pass", "pass"))]
+    results += [(keys[3], "hang"), (keys[5], "pass")]
+    text = page(drawn, results, {})
     assert "Of 5 mutants that were drawn, 4 have been judged." in text
-    assert "| carsim/cost | 4 | 2 | 0 | 2 | 50% [15%, 85%] |" in text
+    assert "| carsim/cost | 4 | 2 | 0 | 2 | 50% [15%, 85%] | 25% [5%, 70%] |" in text
     assert "carsim/cost/a.py:7 `AddNot 2.1`: no verdict yet\n\n```diff\n-2\n```" in text
     text = page(drawn, results, {drawn[2].key: "equal: says the same"})
     assert "| carsim | 4 | 2 | 1 | 1 | 67% " in text
