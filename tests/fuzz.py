@@ -1,14 +1,15 @@
 """Try to break carsim: damaged and odd input, kills and interrupts, from a seed that is printed.
 
     python tests/fuzz.py                 about a minute, all kinds in turn, a fresh seed
-    python tests/fuzz.py --long          10,000 designs, traces, studies, folders; 100 kills, 100
-                                         interrupts, 20 Dask clusters
+    python tests/fuzz.py --long          so many of each kind as KINDS says; hours
+    python tests/fuzz.py --long --only studies --from 200    the 201st study and those after it
     python tests/fuzz.py designs:17 --seed 4    one trial again; its files stay in the folder named
 
 A trial ends with a finding if a command leaves a traceback, hangs, says what is wrong in more than
 a line, or prints a share outside 0 to 1 or a row that beats its bound; and if a store or a summary
-that was damaged, or a sweep that was killed, gives another table than one that was not. Exit
-status 1 if there was one.
+that was damaged, or a sweep that was killed or wrote beside another, gives another table than one
+that was not. Exit status 1 if there was one. Faults at every file operation are in
+acceptance/test_file_faults.py, numbers at every limit of the schema in design/test_schema_walk.py.
 """
 
 import argparse
@@ -36,6 +37,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from commands import TRACES, Ended, call
 from explore_study import write_study
+from recipe_maker import make_recipe
 from tiny import DESIGN_YAML
 
 from carsim.base.errors import InputError
@@ -57,6 +59,9 @@ ODD: Sequence[Any] = (
     *(None, True, False, 0, -1, 1, 2, 3, 7, 2**31, 10**12, 10**20, -(10**30), int("9" * 399)),
     *(0.0, -0.0, 0.5, 1e-320, 5e-324, 1e308, -1e308, float("inf"), float("nan"), 0.1 + 0.2),
     *("", " ", "a", "no", "1e9", "010", "captured", "dense", "ddr", "tensor", "drs", "../x", "/"),
+    *(3.3333333333333335, 0.30000000000000004, 63.99999999999999, 7.000000000000001, 1 - 2**-53),
+    *(2**53 + 1, 2**63 - 1, 2**63, 2**64, 65_536, 1e9, 1e6, 0.0001, 1e-9, 64, 1024, 10_000),
+    *("١٢", "１２", "𝟙", "e\u0301", "\ufeff", "ﬁ", "İ", "\u2028", "🂡"),
     *("\x1b[31m", "\n", "\0", "\ud800", "\u202e", "a" * 300, "日本", "-" * 999, "x" * 100_000),
     *([], [1], [[]], [None], list(range(40)), {}, {"kind": "dense"}, {"kind": 1}, {"a": {"b": 1}}),
     *(
@@ -69,8 +74,41 @@ ODD: Sequence[Any] = (
     *(["1 / 0 > 1"], ["not not machine.cores"], ["policy.tau in (0.0, 0.5)"], ["latency_s < 1"]),
 )
 
+ALIASES = (
+    *(
+        "&a ",
+        "*a",
+        "<<: *a\n",
+        "&a [*a, *a]",
+        "? ",
+        "!!python/name:os.system ",
+        "--- ",
+        "%YAML 9\n",
+    ),
+    "\nx: &a [1]\ny: &b [*a, *a, *a]\nz: [*b, *b, *b]\n",
+    *(
+        "[" * 2000,
+        "{a: " * 500,
+        "[" * 200 + "]" * 200,
+        "- " * 3000,
+        "\n"
+        + "".join(
+            f"l{n}: &l{n} [{', '.join([f'*l{n - 1}' if n else 'x'] * 9)}]\n" for n in range(9)
+        ),
+    ),
+)
+"""Aliases, some of which grow without end, nesting, and words of YAML."""
+
 UNCHECKED = {"study.yaml"}
 """Files that nothing is read from."""
+
+PUBLISHED = [
+    each["config"]
+    for each in json.loads(
+        (Path(__file__).parent / "data/hf_configs.json").read_text("utf-8")
+    ).values()
+    if isinstance(each, dict)
+]
 
 Trial = Callable[[random.Random, Path], str]
 
@@ -123,6 +161,8 @@ def spoilt_text(text: str, rng: random.Random) -> str:
     """A text of which some characters are others."""
     for _ in range(rng.randint(1, 3)):
         at = rng.randrange(len(text))
+        if rng.random() < 0.1:
+            text = text[:at] + rng.choice(ALIASES) + text[at:]
         put = "".join(rng.choices("\t\n &*!{}[]:,-#'\"|>%@<0.eE~?\0\u2028x", k=rng.randint(0, 3)))
         text = text[:at] + put + text[at + rng.randint(0, 3) :]
     return text
@@ -138,6 +178,10 @@ def damaged(data: bytes, rng: random.Random) -> bytes:
     if what < 0.9:
         return data[:at] + rng.randbytes(rng.randint(1, 600)) + data[at:]
     length = rng.randint(1, 5000)
+    if what < 0.95:
+        return rng.choice(
+            (data + bytes(length), bytes(length) + data, data + data, data + data[at:])
+        )
     return data[:at] + bytes(length) + data[at + length :]
 
 
@@ -257,6 +301,34 @@ class Fuzzer:
             return self._sound(call(*run))
         return ""
 
+    def models(self, rng: random.Random, folder: Path) -> str:
+        """A config.json of a published model, of which keys, values or characters are others."""
+        config = rng.choice(PUBLISHED)
+        text = json.dumps(rng.choice((spoilt, nudged))(config, rng))
+        if rng.random() < 0.2:
+            text = spoilt_text(json.dumps(config), rng)
+        (folder / "config.json").write_text(text, "utf-8", errors="replace")
+        design = yaml.safe_load(DESIGN_YAML) | {"model": {"from": "config.json"}}
+        written(folder / "toy.yaml", design)
+        more = ("--workload", "text:4+4", "--allow-misfit", "--json")
+        return self._sound(call("run", folder / "toy.yaml", *more))
+
+    def recipes(self, rng: random.Random, folder: Path) -> str:
+        """A recipe of which keys, values or characters are others, until decoding would begin."""
+
+        def stop() -> None:
+            import carsim.decoder.capture
+
+            carsim.decoder.capture._decode = lambda *_: sys.exit(0)
+
+        path = make_recipe(folder)
+        text = path.read_text(encoding="utf-8")
+        if rng.random() < 0.2:
+            path.write_text(spoilt_text(text, rng), "utf-8", errors="replace")
+        else:
+            written(path, rng.choice((spoilt, nudged))(json.loads(text), rng))
+        return self._tidy(call("capture", path, "--workers", "1", before=stop))
+
     def studies(self, rng: random.Random, folder: Path) -> str:
         """A study of which keys, values or characters are others."""
         for name in ("toy.yaml", "toy.npz"):
@@ -334,6 +406,13 @@ class Fuzzer:
     def interrupts(self, rng: random.Random, folder: Path) -> str:
         """A sweep that is interrupted at some moment, as from a terminal, and then resumed."""
         return self._broken_off(rng, folder, signal.SIGINT)
+
+    def writers(self, rng: random.Random, folder: Path) -> str:
+        """Two sweeps into one folder at the same time: one of them is refused, or both agree."""
+        first = self._start(folder, "--workers", "1")
+        time.sleep(rng.uniform(0, 3))
+        second = self._start(folder, "--workers", "1")
+        return self._end(second, {0, 2}) or self._end(first, {0, 2}) or self._resumed(folder)
 
     def clusters(self, rng: random.Random, folder: Path) -> str:
         """A sweep on a Dask cluster, the scheduler or a worker of which is killed."""
@@ -421,11 +500,14 @@ KINDS = {
     "designs": (10_000, 0.2),
     "traces": (10_000, 0.1),
     "metadata": (2_000, 0.1),
-    "studies": (10_000, 0.2),
-    "folders": (10_000, 0.2),
-    "kills": (100, 0.1),
-    "interrupts": (100, 0.1),
-    "clusters": (20, 0.0),
+    "studies": (5_000, 0.1),
+    "models": (2_000, 0.1),
+    "recipes": (1_000, 0.05),
+    "folders": (2_000, 0.15),
+    "kills": (300, 0.1),
+    "interrupts": (100, 0.05),
+    "writers": (50, 0.05),
+    "clusters": (50, 0.0),
 }
 
 
@@ -438,17 +520,23 @@ def trial(fuzzer: Fuzzer, kind: str, number: int, seed: int, folder: Path) -> st
         return f"the trial itself: {error!r:.300}"
 
 
-def fuzz(fuzzer: Fuzzer, seed: int, seconds: float | None) -> int:
+def fuzz(
+    fuzzer: Fuzzer, seed: int, seconds: float | None, only: Sequence[str] = (), first: int = 0
+) -> int:
     """Trials of all kinds; how many findings there were.
 
     Args:
         fuzzer: The trials.
         seed: Seed of all of them.
         seconds: Of a short run; a long one takes what it takes.
+        only: Kinds, if not all.
+        first: Number of the first trial of each kind.
     """
     findings = 0
-    for kind, (most, share) in KINDS.items():
-        began, done = time.monotonic(), 0
+    for kind in only or KINDS:
+        most, share = KINDS[kind]
+        began, done = time.monotonic(), first
+        share = share if not only else 1 / len(only)
         fuzzer.outcomes.clear()
         while done < most:
             if seconds is not None and time.monotonic() - began > share * seconds:
@@ -461,7 +549,7 @@ def fuzz(fuzzer: Fuzzer, seed: int, seconds: float | None) -> int:
             done += 1
         took = time.monotonic() - began
         outcomes = ", ".join(f"{n:,} {what}" for what, n in sorted(fuzzer.outcomes.items()))
-        print(f"{kind:<10} {done:>6,} in {took:7.1f} s ({outcomes or 'none'})", flush=True)
+        print(f"{kind:<10} {done - first:>6,} in {took:7.1f} s ({outcomes or 'none'})", flush=True)
     return findings
 
 
@@ -472,6 +560,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--seconds", type=float, default=60.0, help="of a short run")
     parser.add_argument("--long", action="store_true", help="all trials, however long they take")
+    parser.add_argument("--only", nargs="+", choices=KINDS, default=(), help="these kinds")
+    parser.add_argument("--from", type=int, default=0, dest="first", help="number of a trial")
     given = parser.parse_args()
     print(f"seed {given.seed}", flush=True)
     logging.getLogger("carsim").setLevel(logging.CRITICAL)
@@ -483,7 +573,9 @@ def main() -> int:
         print(f"{finding or 'no finding'}; its files are in {folder / 'trial'}")
         return int(bool(finding))
     try:
-        findings = fuzz(fuzzer, given.seed, None if given.long else given.seconds)
+        findings = fuzz(
+            fuzzer, given.seed, None if given.long else given.seconds, given.only, given.first
+        )
     finally:
         shutil.rmtree(folder)
     print(f"{findings} findings")

@@ -9,8 +9,10 @@ Works on a copy of the checkout. Exit status 1 if a mutant survives, or cannot b
 
 import argparse
 import os
+import resource
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,9 +23,11 @@ from pathlib import Path
 import yaml
 
 ROOT = Path(__file__).parents[1]
-COPIED = ("carsim", "configs", "docs", "studies", "tests", "pyproject.toml", "README.md")
+COPIED = ("carsim", "configs", "docs", "studies", "tests", "traces", "pyproject.toml", "README.md")
 SECONDS = 300
-"""A mutant that makes the tests hang is noticed, too; it is said of it."""
+"""Of the processor; a mutant that makes the tests hang is noticed, too; it is said of it."""
+
+MEMORY = 8 << 30
 
 WORDS = {"pass": "SURVIVED", "fail": "killed", "hang": "killed, as tests hang"}
 """What tests do -> what becomes of the mutant."""
@@ -75,12 +79,17 @@ def missing(mutant: Mutant) -> str:
 
 
 def checkout(copy: Path) -> Path:
-    """Copy into an empty folder what tests need; the traces are linked."""
+    """Copy into an empty folder what tests need."""
     for each in COPIED:
         copied = shutil.copytree if (ROOT / each).is_dir() else shutil.copy
         copied(ROOT / each, copy / each)
-    (copy / "traces").symlink_to(ROOT / "traces")
     return copy
+
+
+def limit() -> None:
+    """In a process of its own: end it after some time of the processor, refuse much memory."""
+    resource.setrlimit(resource.RLIMIT_CPU, (int(SECONDS) + 1, int(SECONDS) + 60))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
 def outcome(copy: Path, tests: Sequence[str]) -> str:
@@ -103,11 +112,17 @@ def outcome(copy: Path, tests: Sequence[str]) -> str:
             },
             capture_output=True,
             text=True,
-            timeout=SECONDS,
+            timeout=4 * SECONDS,
+            preexec_fn=limit,
         )
     except subprocess.TimeoutExpired:
         return "hang"
-    if "while loading conftest" in done.stderr:  # carsim can no longer be imported
+    if done.returncode == -signal.SIGXCPU:
+        return "hang"
+    # carsim can no longer be imported, or Python itself ended
+    if "while loading conftest" in done.stderr or "ERROR collecting" in done.stdout:
+        return "fail"
+    if done.returncode < 0:
         return "fail"
     if done.returncode not in (0, 1):
         called = shlex.join(tests)[:300]

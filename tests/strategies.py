@@ -22,6 +22,7 @@ from carsim.workload.geometry import Video
 
 DENSE = Dense()
 OVERHEADS = {"kernel_cycles": 7, "broadcast_cycles": 5, "step_us": 2.5, "layer_us": 0.75}
+SLOWED = {"bandwidth_share": 0.37, "descriptor_cycles": 30, "layer_us": 1.25}
 CONSTANT = {"value": 1.0, "low": 0.5, "high": 2.0, "source": "made up for a test"}
 ENERGY = {
     "mac_pj": {"int8": CONSTANT},
@@ -277,7 +278,7 @@ def cases(draw: st.DrawFn, **changes: Any) -> Case:
             "model.weights": draw(
                 st.sampled_from([{"bits": 4.5}, {"bits": 4, "density": 0.3, "index_bits": 2}])
             ),
-            "machine.overheads": draw(st.sampled_from([{}, OVERHEADS])),
+            "machine.overheads": draw(st.sampled_from([{}, OVERHEADS, SLOWED])),
             **(changes and {"machine.drs.core_queue_instructions": None}),
             **changes,
         },

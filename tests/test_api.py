@@ -1,13 +1,20 @@
 """The public names of the package: all there, and none imported before it is used."""
 
+import dataclasses
+import importlib
+import pkgutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from tiny import write_inputs
 
 import carsim
+
+STATES = {"Buckets", "Core", "Drafts", "Found", "Groups", "Record", "State"}
+"""Data classes whose fields change as a machine runs or a decoder decodes."""
 
 HEAVY = ("numpy", "pandas", "matplotlib", "pyarrow", "simpy", "pydantic", "rich")
 
@@ -35,6 +42,18 @@ def test_the_version_is_that_of_the_distribution():
     from importlib.metadata import version
 
     assert carsim.__version__ == version("carsim")
+
+
+def test_what_is_handed_around_cannot_be_changed():
+    states = set()
+    for found in pkgutil.walk_packages(carsim.__path__, "carsim."):
+        with suppress(ImportError):  # extras
+            name = found.name if "__main__" not in found.name else "carsim"
+            for each in vars(importlib.import_module(name)).values():
+                is_own = dataclasses.is_dataclass(each) and each.__module__.startswith("carsim")
+                if is_own and not each.__dataclass_params__.frozen:
+                    states.add(each.__name__)
+    assert states == STATES
 
 
 @pytest.mark.parametrize(

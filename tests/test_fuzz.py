@@ -4,7 +4,15 @@ import fuzz
 import pytest
 from commands import Ended, call
 
-TRIALS = {"designs": 6, "traces": 6, "metadata": 3, "studies": 2, "folders": 60}
+TRIALS = {
+    "designs": 6,
+    "traces": 6,
+    "metadata": 3,
+    "studies": 2,
+    "folders": 60,
+    "models": 3,
+    "recipes": 3,
+}
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 """Every mutant of tests/mutants.yaml can still be put in; whether it dies, mutants.py tells."""
 
 import pytest
-from drawn_mutants import draw, mutated, possible, score
+from drawn_mutants import Drawn, draw, mutated, page, possible
 from mutants import missing, mutants, outcome, part
 
 
@@ -32,7 +32,9 @@ def test_tests_that_hang_are_no_tests_that_fail(tmp_path, monkeypatch: pytest.Mo
     assert outcome(tmp_path, ["tests"]) == "hang"
 
 
-def test_mutants_are_drawn_by_their_seed_and_leave_annotations_alone(tmp_path, monkeypatch, capsys):
+def test_mutants_are_drawn_by_their_seed_and_leave_annotations_alone(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("cosmic_ray")
     monkeypatch.setattr("drawn_mutants.ROOT", tmp_path)
     (tmp_path / "carsim").mkdir()
@@ -43,7 +45,22 @@ def test_mutants_are_drawn_by_their_seed_and_leave_annotations_alone(tmp_path, m
     assert not [each for each in found if "_BitOr_" in each.operator]
     assert draw([file], 5, seed=1) == draw([file], 5, seed=1) != draw([file], 5, seed=2)
     assert all(mutated(each) != file.read_text() for each in found)
-    results = {found[0].key: "pass", found[1].key: "fail", found[2].key: "pass"}
-    assert score(found[:3], results, {}) == 1
-    assert "1 of    3 killed:  33%" in capsys.readouterr().out
-    assert score(found[:3], results, {found[0].key: "equal: x", found[2].key: "equal: y"}) == 0
+    file.write_text('"""Lines\nabove."""\n\n\n' + file.read_text())
+    moved = {each.key for each in possible(file)}
+    assert {each.key for each in found if each.line == 2} < moved
+
+
+def test_what_has_been_judged_is_scored_without_what_is_equal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("drawn_mutants.change", lambda drawn: f"-{drawn.nth}")
+    drawn = [Drawn("carsim/cost/a.py", "core/AddNot", nth, 7, f"{nth}.1") for nth in range(5)]
+    keys = [*(each.key for each in drawn), "carsim/gone.py AddNot 0.1"]
+    results = [(keys[n], found) for n, found in enumerate(("pass", "fail", "pass", "pass"))]
+    results += [(keys[3], "hang"), (keys[5], "pass")]
+    text = page(drawn, results, {})
+    assert "Of 5 mutants that were drawn, 4 have been judged." in text
+    assert "| carsim/cost | 4 | 2 | 0 | 2 | 50% [15%, 85%] | 25% [5%, 70%] |" in text
+    assert "carsim/cost/a.py:7 `AddNot 2.1`: no verdict yet\n\n```diff\n-2\n```" in text
+    text = page(drawn, results, {drawn[2].key: "equal: says the same"})
+    assert "| carsim | 4 | 2 | 1 | 1 | 67% " in text

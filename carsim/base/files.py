@@ -129,10 +129,10 @@ def unfinished(path: Path) -> Iterator[Path]:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder, if there is one."""
+    """Remove a file or a folder, if there is one; else nothing is tried that could fail."""
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
-    else:
+    elif os.path.lexists(path):
         path.unlink(missing_ok=True)
 
 

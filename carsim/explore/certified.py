@@ -114,8 +114,7 @@ class CertifiedFront:
             all(held_constraints(self._study, point, row))
             and not (self._front <= exact).all(axis=1).any()
         ):
-            worse = (exact <= self._front).all(axis=1)
-            self._front = np.vstack([self._front[~worse], exact])
+            self._front = np.vstack([self._front, exact])  # what it dominates decides nothing more
             self._added.append(exact)
 
     def _open(self, places: NDArray[np.intp], exact: Sequence[Floats] | Floats) -> NDArray[np.intp]:

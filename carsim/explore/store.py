@@ -10,6 +10,7 @@ Simplification: a file that was cut exactly behind a line looks like that of an 
 Once a sweep has ended, the digests of its folder tell them apart.
 """
 
+import errno
 import json
 import logging
 import os
@@ -333,12 +334,29 @@ def open_folder(folder: str | Path) -> Iterator[Store]:
             lock = sqlite3.connect(path, timeout=0, isolation_level=None)
             stack.enter_context(closing(lock)).execute("BEGIN EXCLUSIVE")
         except sqlite3.Error as error:
+            if "locked" in str(error) and not _has_locks(path):
+                problem = "is on a file system that cannot lock files"
+                raise InputError(str(folder), problem, "name a folder on a local disk") from None
             if "locked" in str(error):
                 problem = "another carsim is writing to it"
                 raise InputError(str(folder), problem, "wait for it, or name another") from None
             cure = "remove that file, or name a folder that may be written"
             raise InputError(str(path), f"cannot be locked ({error})", cure) from None
         yield stack.enter_context(Store(folder / STORE_FILE))
+
+
+def _has_locks(path: Path) -> bool:
+    """Whether a file can be locked at all; SQLite says alike that it cannot and that it is."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return True
+    with path.open("rb+") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1)  # SQLite locks bytes far behind
+        except OSError as error:
+            return error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+    return True
 
 
 def open_store(folder: str | Path) -> Store:

@@ -75,7 +75,7 @@ def home_bound(
     return Bound(cycles, nbytes)
 
 
-def mlp_bound(hw: Hardware, batch: int, rule: ReplayRule | None, dense: bool = False) -> Bound:
+def mlp_bound(hw: Hardware, batch: int, rule: ReplayRule | None, dense: bool) -> Bound:
     """Lower bound of an MLP over assignments of whole sequences, [D, B + 1]: by how many compute.
 
     The least over spreading n sequences evenly over u cores: with broadcast weights or split

@@ -103,7 +103,7 @@ def _head(hw: Hardware, steps: Sequence[HeadStep], codes: Ints) -> Phase:
     return _home(hw, ops, hw.mapping.splits_mlp, hw.home_loads, len(codes))
 
 
-def _prefill(hw: Hardware, tokens: int, window: int | None = None, dense: bool = False) -> Phase:
+def _prefill(hw: Hardware, tokens: int, window: int | None, dense: bool) -> Phase:
     ops = prefill_ops(hw, tokens, window, dense)
     return _home(hw, ops, hw.mapping.splits_mlp, hw.home_sequences)
 

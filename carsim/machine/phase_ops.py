@@ -153,7 +153,7 @@ def head_ops(hw: Hardware, steps: Sequence[HeadStep], codes: Count) -> OpsOf:
     return ops
 
 
-def prefill_ops(hw: Hardware, tokens: int, window: int | None, dense: bool = False) -> OpsOf:
+def prefill_ops(hw: Hardware, tokens: int, window: int | None, dense: bool) -> OpsOf:
     """The ops of a layer of a prompt.
 
     Where the activation buffer holds the widest activations of fewer tokens than a core has,

@@ -46,6 +46,9 @@ of a fit lie within this factor (``carsim validate boards``)."""
 MOST_TIMES = 100
 """Times that a point may be slower than the hardware bound; of published rows none is 8 times."""
 
+ROUNDING = 1e-9
+"""A constant that explains a smaller share of every step is none: its sign is that of rounding."""
+
 ONE_CONSTANT = (
     "these points cannot tell time per layer from lost bandwidth: all overhead is charged per layer"
 )
@@ -238,6 +241,7 @@ def _solve(points: Sequence[MeasuredSpeed], terms: int) -> Constants | None:
     took = np.array([point.measured_us for point in points])
     columns = np.stack([layers, bound][:terms], axis=1) / took[:, None]
     found, _, rank, _ = np.linalg.lstsq(columns, (took - bound) / took, rcond=1e-6)
+    found[np.abs(found * columns.max(axis=0)) < ROUNDING] = 0.0
     if rank < terms or min(found) < 0:
         return None
     return Constants(float(found[0]), 1 / (1 + float(found[1])) if terms == 2 else 1.0)

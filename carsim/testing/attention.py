@@ -30,6 +30,7 @@ def reads_what_it_says(policy: AttentionPolicy) -> None:
     holds((tokens >= 1) & (tokens <= context[:, None, None]), "1 to all of the context is read")
     holds((runs >= 1) & (runs <= tokens), "runs are 1 to as many as keys")
     for name, read, told in (("tokens", tokens, most.tokens), ("runs", runs, most.runs)):
+        holds(told.dtype.kind in "iu", f"reads().{name} is whole numbers")
         told = told[:, None, None]
         if policy.records:
             holds(read <= told, f"reads().{name} is the most that select reads")

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from resource import RLIMIT_FSIZE, setrlimit
 from typing import Any
 
 import pytest
@@ -21,6 +22,9 @@ from explore_study import write_study
 
 from carsim.report.report import results
 from carsim.report.rescue import inspect
+
+BYTES = 1500
+"""Enough for a line of error."""
 
 STEP = int(os.environ.get("CARSIM_FILE_FAULTS", "15"))
 """Of so many operations one is taken."""
@@ -33,6 +37,11 @@ def fails(code: int) -> None:
     raise OSError(code, os.strerror(code))
 
 
+def is_cut_off() -> None:
+    """From now on no file grows beyond some bytes: writes end in the middle, without an event."""
+    setrlimit(RLIMIT_FSIZE, (BYTES, BYTES))
+
+
 def is_killed() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -40,6 +49,7 @@ def is_killed() -> None:
 FAULTS: dict[str, Callable[[], None]] = {
     "full": partial(fails, errno.ENOSPC),
     "broken": partial(fails, errno.EIO),
+    "cut off": is_cut_off,
     "killed": is_killed,
 }
 
@@ -125,7 +135,8 @@ def contents(folder: Path) -> list[str]:
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_at_any_operation_leaves_nothing_half_written(given, tmp_path, name, fault):
     whole: list[str] = []
-    for number in range((len(name) + len(fault)) % STEP, 10_000, STEP):
+    step = 1 if name == "report" else STEP  # which has a few
+    for number in range((len(name) + len(fault)) % step, 10_000, step):
         folder = tmp_path / str(number)
         folder.mkdir()
         prepare(given, folder, name)
@@ -140,6 +151,8 @@ def test_a_fault_at_any_operation_leaves_nothing_half_written(given, tmp_path, n
         elif "swept" not in COMMANDS[name][3]:
             contents(folder / "OUT")
         if name == "rescue" and (folder / "OUT" / "new").exists():
+            continue
+        if name == "report" and with_fault.status == 0:  # the page was whole before
             continue
         assert ended(folder, AGAIN.get(name, name)).status == 0, number
         assert not [path for path in (folder / "OUT").iterdir() if path.name.startswith(".")]

@@ -1,5 +1,6 @@
 """Sweeps that are interrupted, killed or damaged in every way end as if nothing had happened."""
 
+import errno
 import json
 import logging
 import multiprocessing
@@ -294,6 +295,19 @@ def test_two_sweeps_into_one_folder_do_not_meet(tmp_path, study):
     with open_folder(out) as store:
         fill(store, study, workers=0, tell=try_a_second)
     assert refused == [f"{out}: another carsim is writing to it; wait for it, or name another"]
+
+
+def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch):
+    def no_locks(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.lockf", no_locks)
+    with (
+        open_folder(tmp_path),
+        pytest.raises(InputError, match="is on a file system that cannot lock files; name a fol"),
+        open_folder(tmp_path),
+    ):
+        pass
 
 
 def test_memory_stays_bounded_over_many_points(tmp_path, monkeypatch):

@@ -58,6 +58,11 @@ def test_a_number_is_finite_and_plain(value: str, tmp_path: Path) -> None:
     assert message(text, tmp_path).startswith("d.yaml: $.board.fabric_clock_mhz: should be ")
 
 
+def test_what_is_named_as_the_most_is_taken() -> None:
+    for most in ("weight_buffer_kib=4194304", "attention_unit={rows: 16, cols: 16}"):
+        load_design("zcu102", [f"machine.{most}"])
+
+
 @pytest.mark.parametrize("value", ["'false'", "no", "yes", "off", "False", "0"])
 def test_a_truth_value_is_true_or_false(value: str, tmp_path: Path) -> None:
     said = message(edited("include_head: false", f"include_head: {value}"), tmp_path)

@@ -22,6 +22,7 @@ from carsim.hardware.schedule import SCHEDULES
 from carsim.report.stored_study import read_study
 
 AXES = {
+    "replay": st.sampled_from([[True], [False, True]]),
     "machine.cores": st.lists(st.sampled_from([1, 2, 3, 4]), min_size=1, max_size=3, unique=True),
     "machine.mapping": st.just(list(MAPPINGS)),
     "policy.schedule": st.just(list(SCHEDULES)),

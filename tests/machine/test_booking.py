@@ -1,18 +1,22 @@
 """What is booked for a phase and for a run, worked out by hand on the machine of ``ideal.py``."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 from ideal import ideal_hardware
+from strategies import small_design
 from tiny import tiny_report
 
 from carsim.decisions.attention import PLAIN
 from carsim.decisions.replay import FASTCAR
+from carsim.design import override
 from carsim.hardware.schedule import SCHEDULES
 from carsim.machine.batches import Batches
 from carsim.machine.booking import accounts
 from carsim.machine.cases import MlpCases
+from carsim.machine.hardware import Hardware
 from carsim.machine.limits import phase_limits
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
@@ -216,6 +220,16 @@ def test_a_core_of_the_bound_has_room_for_an_even_share() -> None:
     bound = Phases(ideal_hardware(weight_sharing="private")).mlp_bound(4)
     weights = [0, 4608, 4608, 2 * 4608, 2 * 4608]
     assert bound.nbytes[0, :, 0].tolist() == [each + 4 * 64 for each in weights]
+
+
+def test_no_schedule_of_experts_beats_their_bound() -> None:
+    experts = {"count": 16, "active": 2}
+    private = small_design(weight_sharing="private")
+    design = override(private, {"model.body.experts": experts, "model.body.ffn_size": 500})
+    phases, computing = Phases(Hardware(design)), np.array(list(product((False, True), repeat=4)))
+    bound = phases.mlp_bound(4).cycles[0, computing.sum(axis=1)]
+    for schedule in SCHEDULES.values():
+        assert (bound <= phases.mlp(schedule, MlpCases(computing, None)).cycles).all()
 
 
 def test_a_bound_on_fewer_cores_moves_what_all_sequences_read() -> None:

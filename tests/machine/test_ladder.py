@@ -217,7 +217,7 @@ def phases_of(hw: Hardware, data: st.DataObject) -> Iterator[Phase]:
     yield BUILDERS["output"](hw, rule)
     steps, codes = data.draw(st.sampled_from(Phases(hw).head_passes))
     yield BUILDERS["head"](hw, steps, np.array([codes]))
-    yield BUILDERS["prefill"](hw, data.draw(st.integers(0, 4)))
+    yield BUILDERS["prefill"](hw, data.draw(st.integers(0, 4)), None, data.draw(st.booleans()))
     yield BUILDERS["mlp"](hw, BASELINE, MlpCases(np.ones((1, hw.batch), np.bool_), None), rule)
     schedule = SCHEDULES[data.draw(st.sampled_from(sorted(SCHEDULES)))]
     known = np.array([data.draw(st.sampled_from([0, 50, 100_000]))])

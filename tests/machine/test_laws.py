@@ -1,20 +1,28 @@
 """Laws between two runs that differ in one known way, on drawn designs; and laws that do not hold.
 
-:data:`ANOMALIES` has an example of each law that one may expect and that does not hold.
+:data:`ANOMALIES` has an example of each law of time that one may expect and that does not hold:
+more cores or larger arrays may be slower, as work is handed out in lists (Graham, SIAM J. Appl.
+Math. 17(2), 1969) and larger arrays take longer to fill. Two more do not hold. More replays may
+move more bytes: where one sequence computes, all weights are read, and cached outputs come on top.
+Permuted sequences may take another time under schedules that prefer a sequence's own core.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import astuple, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import Case, cases, raw_design
+from strategies import EXPERTS, LATENTS, Case, cases, raw_design, small_design
 
-from carsim.design import build_design
+from carsim.decisions.attention import Streaming
+from carsim.design import Design, build_design, override
 from carsim.machine.simulate import Simulation
+from carsim.runs.calibrate import MeasuredSpeed, best_constants
+from carsim.runs.pipeline import run
 from carsim.workload.geometry import Video
 
 Change = Callable[[Case], Case]
@@ -56,6 +64,36 @@ def with_twice_the_batch(case: Case) -> Case:
     return replace(case.changed({"policy.batch": 2 * policy.batch}), replay=replay)
 
 
+def with_more_keys(case: Case) -> Case:
+    """Of sparse attention, and of layers with a window."""
+    kept, window = case.attention, case.design.model.body.window
+    if kept.kind == "streaming":
+        kept = Streaming(sinks=kept.sinks + 1, window=kept.window + 1)
+    return replace(case.changed({"model.body.window": window and window + 1}), attention=kept)
+
+
+def with_more_experts(case: Case) -> Case:
+    """Each token takes one more of one more."""
+    experts = case.design.model.body.experts
+    if experts is None:
+        return case
+    more = {f"model.body.experts.{of}": getattr(experts, of) + 1 for of in ("count", "active")}
+    return case.changed(more)
+
+
+def with_a_higher_rank(case: Case) -> Case:
+    latent = case.design.model.body.latent
+    return case.changed({"model.body.latent.rank": latent.rank + 1}) if latent else case
+
+
+def all_cases() -> st.SearchStrategy[Case]:
+    """With models that the oracle does not know as well."""
+    plain = {"model.body.biases": (), "model.polished": (), "model.body.qk_norm": False}
+    experts = {**plain, "model.body.mlp": "gated", "model.body.experts": EXPERTS[2]}
+    latent = {**plain, "model.body.n_kv_heads": 1, "model.body.latent": LATENTS[1]}
+    return cases() | cases(**experts) | cases(**latent)
+
+
 NEVER_LESS_WORK: dict[str, Change] = {
     "bits of weights": more("weights.bits", 0.5),
     "bits of keys and values": more("kv.bits", 0.5),
@@ -66,6 +104,9 @@ NEVER_LESS_WORK: dict[str, Change] = {
         1, lambda c: c.video.tokens_per_frame // c.design.policy.tokens_per_step, with_frame
     ),
     "batch": with_twice_the_batch,
+    "keys that are read": with_more_keys,
+    "experts": with_more_experts,
+    "rank of latents": with_a_higher_rank,
 }
 
 
@@ -76,12 +117,29 @@ def work(run: Simulation) -> list[int]:
     return [*moved, *(sum(getattr(t, of) for t in totals) for of in ("macs", "vector_ops"))]
 
 
-@given(cases(), st.sampled_from(sorted(NEVER_LESS_WORK)))
+@given(all_cases(), st.sampled_from(sorted(NEVER_LESS_WORK)))
 def test_more_of_it_is_never_less_work(case: Case, what: str) -> None:
     less, greater = case.simulate(), NEVER_LESS_WORK[what](case).simulate()
     assert all(a <= b for a, b in zip(work(less), work(greater), strict=True))
     if what in ("layers", "frames"):
         assert less.cycles < greater.cycles
+
+
+@given(cases(), st.sampled_from([(0, 0), (1, 2), (9, 1)]), st.integers(0, 1))
+def test_longer_workloads_are_never_less_work(
+    case: Case, sizes: tuple[int, int], what: int
+) -> None:
+    """A longer prompt, or more tokens or frames."""
+    kind = case.design.model.makes
+    case = case.changed({"model.video.tokens_per_frame": 6})
+    found = []
+    for longer in (0, 1):
+        prompt, made = sizes[0] + longer * what, 1 + sizes[1] + longer * (1 - what)
+        text = f"video:{made},prompt={prompt}" if kind == "video" else f"text:{prompt}+{6 * made}"
+        rows = run(case.design, workload=text, allow_misfit=True, what_if=False).rows
+        found.append([(each.latency_s, *work(each.simulation)) for each in rows])
+    for less, greater in zip(*found, strict=True):
+        assert all(a <= b for a, b in zip(less, greater, strict=True))
 
 
 def of_memories(field: str, value: Callable[[Any], Any]) -> Change:
@@ -93,6 +151,8 @@ def of_memories(field: str, value: Callable[[Any], Any]) -> Change:
 FASTER: dict[str, Change] = {
     "wider channels": of_memories("channel_bits", lambda memory: 2 * memory.channel_bits),
     "more ports": of_memories("ports.count", lambda memory: 2 * memory.ports.count),
+    "nothing but products": lambda case: case.changed({"machine.overheads": {}}),
+    "no full queue": lambda case: case.changed({"machine.drs.core_queue_instructions": None}),
     "quicker answers": of_memories("interconnect_ns", lambda memory: memory.interconnect_ns / 2),
 }
 
@@ -157,6 +217,32 @@ def test_work_does_not_depend_on_who_computes_but_on_how_many(case: Case, seed: 
     if case.replay is not None:
         other = replace(case, replay=np.random.default_rng(seed).permuted(case.decided, axis=3))
         assert work(case.simulate()) == work(other.simulate())
+
+
+@cache
+def deep(layers: int) -> Design:
+    return override(small_design(), {"model.body.n_layers": layers})
+
+
+MEASURED = st.tuples(st.floats(1, 1e3), st.floats(1, 4), st.integers(1, 3))
+"""Points: the bound in microseconds, how many times longer a step took, and layers."""
+
+
+@given(st.lists(MEASURED, min_size=1, max_size=5), st.randoms())
+def test_constants_depend_on_no_unit_and_no_order(points: list[Any], chance: Any) -> None:
+    def constants(unit: float) -> Any:
+        return best_constants(
+            [
+                MeasuredSpeed("", 4e6 / (unit * bound * times), deep(n), (1, 9), unit * bound)
+                for bound, times, n in points
+            ]
+        )
+
+    one, other = constants(1), constants(2)
+    chance.shuffle(points)
+    near = pytest.approx((one.layer_us, one.bandwidth_share), rel=1e-6, abs=1e-9)
+    assert (other.layer_us / 2, other.bandwidth_share) == near
+    assert astuple(constants(1)) == near
 
 
 SMALL, LARGE = (

@@ -68,7 +68,7 @@ def longest_phases(plan: Plan) -> dict[str, Phase]:
             phases.hw, SCHEDULES["drs"], computing._replace(dense=True), plan.rule
         ),
         "head": replace(layer, steps=sum(map(steps_of, phases.head_passes), ())),
-        "prompt": BUILDERS["prefill"](phases.hw, plan.video.prompt_tokens),
+        "prompt": BUILDERS["prefill"](phases.hw, plan.video.prompt_tokens, None, False),
         "dense prompt": BUILDERS["prefill"](phases.hw, plan.video.prompt_tokens, None, True),
     }
 
@@ -85,6 +85,10 @@ EXPERTS = override(
 def test_no_phase_is_twice_what_was_proven_of_it(design: Design, video: Video) -> None:
     plan = plan_of(design, video)
     phases = longest_phases(plan)
+    often = [(name, visits) for name, visits, *_ in kinds(plan)]
+    layers, steps = design.model.body.n_layers, len(plan.steps)
+    for end, visits in (("attention", layers * steps), ("MLP", layers * steps), ("prompt", layers)):
+        assert sum(n for name, n in often if name.endswith(end)) == visits
     for name, _, is_split, ops in kinds(plan):
         works = [(work_of(plan.hw, op, is_split), times) for op, times in ops]
         phase = phases[name]

@@ -1,11 +1,12 @@
 """Limits, elasticities and sums: what they say where the answer is known."""
 
 from dataclasses import replace
+from math import ceil
 
 import numpy as np
 import pytest
 from ideal import ideal_hardware
-from strategies import small_design
+from strategies import Case, small_design
 
 from carsim.decisions.attention import Dense
 from carsim.decisions.replay import FASTCAR
@@ -13,7 +14,7 @@ from carsim.design import Design, load_design
 from carsim.machine.batches import Batches
 from carsim.machine.elasticity import bandwidth_ends, elasticities, latency_factors
 from carsim.machine.hardware import Hardware
-from carsim.machine.limits import PhaseLimit, phase_limits
+from carsim.machine.limits import PhaseLimit, fetch_ahead_share, phase_limits
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import LAYER_PHASES, Simulation, simulate
@@ -53,6 +54,17 @@ def test_the_flip_is_where_compute_and_bytes_take_the_same_time() -> None:
     # 4864 bytes in 7 cycles at 200 MHz; an array smaller by 7 / 608.
     assert limit.flip_gbps == pytest.approx(4864 / 7 * 0.2)
     assert limit.flip_macs_per_cycle == pytest.approx(2 * 32 * 96 * 7 / 608)
+
+
+def test_what_fetching_ahead_may_save_is_what_buffers_hold() -> None:
+    """Where compute is the limit, memory idles for long enough in every phase."""
+    slow = small_design(cores=1, weight_buffer_kib=2, array={"rows": 1, "cols": 1})
+    run = Case(slow, Video(1, 4, 200)).simulate()
+    # 3072 bytes of QKV and of gate and up are more than the buffer; so are 203 tokens of keys.
+    held = {"qkv": 2048, "attention": 4096, "output": 1024, "mlp": 2048}
+    rate = run.plan.hw.paths[0].rate
+    saved = sum(run.totals[name].count * ceil(size / rate) for name, size in held.items())
+    assert fetch_ahead_share(run) == saved / run.cycles
 
 
 def test_dependency_is_the_limit_where_neither_bytes_nor_compute_explain_the_time() -> None:

@@ -15,8 +15,9 @@ def test_definitions_are_complete() -> None:
     assert {name for ends in INTERVALS.values() for name in ends} <= METRICS.keys()
 
 
-def test_figures_follow_from_one_another_as_their_formulas_say() -> None:
-    report = tiny_report()
+@pytest.mark.parametrize("overrides", [(), ("machine.include_head=false",)])
+def test_figures_follow_from_one_another_as_their_formulas_say(overrides: tuple[str, ...]) -> None:
+    report = tiny_report(*overrides)
     for row in report.rows:
         found = {name: value or 0 for name, value in figures(row, report).items()}
         dense = report.row("dense, static").simulation

@@ -20,6 +20,7 @@ from carsim.report import check_folder, save_report, summary
 from carsim.report.files import NOTICE, OUTPUT_FILES, REPORT
 from carsim.report.folder import whole_folder
 from carsim.report.notes import notes_of
+from carsim.report.run_tables import labels, metrics_table
 from carsim.report.stored import read_run, stored
 from carsim.runs.pipeline import run
 
@@ -28,6 +29,14 @@ OURS = ("a.txt", "b.txt")
 
 def leftovers(folder):
     return sorted(path.name for path in folder.iterdir())
+
+
+def test_numbers_of_decisions_are_those_of_their_labels():
+    of_run = stored(tiny_report("policy.tau=0.5"))
+    said, (*_, row) = list(labels(of_run)), metrics_table(of_run).rows
+    assert row[0] == "decisions"
+    for policy, number in zip(of_run.policies, row[1:], strict=True):
+        assert f"{number} {policy.decisions}" in said
 
 
 def test_overwriting_replaces_the_whole_folder(tmp_path):

@@ -1,6 +1,8 @@
 """Figures: their numbers are those of the run, and both renderings show them."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -72,10 +74,12 @@ def test_lines_take_the_best_of_several_points_and_say_so():
     # A legend of numbers says of what.
     (panel,) = metric_plot(rows.assign(rule=rows["cores"]), ["latency_s"], "cores", "rule").panels
     assert {each.name for each in panel.series} >= {"rule 1", "rule 64"}
-    page = draw(on_paper(plot, 7.16))
-    page.canvas.draw()
-    assert page.get_tightbbox().y0 >= 0
-    assert page.get_tightbbox().y1 <= page.bbox.y1 / page.dpi
+    for page in (draw(on_paper(plot, 7.16)), draw(replace(plot, title="title"))):
+        page.canvas.draw()
+        drawn, paper = page.get_tightbbox(), page.bbox_inches
+        assert min(drawn.x0, drawn.y0) >= 0
+        assert drawn.x1 <= paper.x1
+        assert drawn.y1 <= paper.y1
 
 
 def test_a_timeline_shows_the_first_two_layers_of_its_first_step(folders):
@@ -88,6 +92,13 @@ def test_a_timeline_shows_the_first_two_layers_of_its_first_step(folders):
         if event.get("cat") == "phases" and event["ts"] / 1e3 < panel.x_range[1]
     ]
     assert {name.split(":")[0] for name in shown} == {"layer 0", "layer 1"}
+    for bars in panel.series:
+        within = (
+            event["ts"] / 1e3 < panel.x_range[1]
+            for event in events
+            if "ts" in event and event["name"] == bars.name
+        )
+        assert len(bars.x) == sum(within)
     assert len(shown) < len(phases) / 2
 
 
@@ -175,6 +186,12 @@ def test_breakdown_sums_to_the_latency_of_each_policy(run):
         parts = [series.x[line] - series.base[line] for series in panel.series]
         assert sum(parts) == pytest.approx(policy["latency_s"], rel=0.01)
         assert policy.policy == panel.categories[line]
+    shown = {series.name for series in panel.series}
+    policies = [policy for _, policy, _ in shown_policies({"": run})]
+    longest = max(sum(policy.breakdown_s.values()) for policy in policies)
+    for name in {name for policy in policies for name in policy.breakdown_s}:
+        most = max(policy.breakdown_s.get(name, 0.0) for policy in policies)
+        assert (name in shown) == (most > longest / 1000)
     looks = [(series.colour, series.hatch) for series in panel.series]
     assert len(set(looks)) == len(looks)
 
@@ -208,6 +225,39 @@ def test_both_renderings_show_the_numbers_of_a_plot():
     assert chart["layout"]["yaxis"]["ticktext"] == ["&lt;b&gt;", "<b>$x_1$</b>"]
     assert draw(plot).get_suptitle().startswith("MISFIT")
     assert "title" not in chart["layout"]  # the page's own heading wraps where that would be cut
+
+
+CHARTS = Path(__file__).parents[1] / "data/charts.json"
+"""What Plotly is given for a plot of everything; write it anew if a change is meant."""
+
+
+def test_what_plotly_is_given_stays_as_it_is():
+    whiskers = {"low": [0.5, 2], "high": [1.5, 4], "marker": "d", "hollow": True, "size": 8.0}
+    named = Panel(
+        "long names of axes are wrapped on phones, after some letters",
+        (
+            Series("<b>", [1.0, 2.0], [0, 1], "bar", "#000000", text=["1", "2"], hatch="/"),
+            Series("of", [1.0, None], [0, 1], "points", ("#000000", "#FFFFFF"), **whiskers),
+        ),
+        categories=("a name that is wrapped as well", "b"),
+        x_range=(0, 5),
+        verticals=[1.5],
+        share=2.0,
+    )
+    lines = Panel(
+        "cores",
+        (
+            Series("of", [1, 100], [3, 4], "marked line", "#000000", keys=[7, 8], dash="dot"),
+            Series("", [1, 100], [4, 3], "line", "#000000", hover=["so", "<so>"]),
+            Series("steps", [1, 2, 100], [4, 3], "steps", "#000000"),
+        ),
+        "latency [s]",
+        x_range=(1, 1000),
+        x_scale="log",
+        y_scale="log",
+    )
+    plots = [Plot("t", (named, lines), "alt", shares=way, strong=1) for way in ("x", "y", "")]
+    assert json.loads(json.dumps(list(map(plotly, plots)))) == json.loads(CHARTS.read_text())
 
 
 @pytest.mark.parametrize(("overrides", "marked"), [((), False), ((MISFIT,), True)])

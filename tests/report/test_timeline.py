@@ -165,6 +165,9 @@ def test_a_chrome_trace_is_valid_and_as_long_as_the_window():
     timeline = record_timeline(row, 14, 20)
     document = chrome_trace(timeline, 300.0, "a title", {"fits": False})
     tracks = assert_valid(document)
+    slices = [event["args"] for event in document["traceEvents"] if event["ph"] == "X"]
+    ends = [(each["start_cycle"], -each["end_cycle"]) for each in slices]
+    assert ends == sorted(ends)  # what others lie within comes first
     length = round(timeline.cycles * 1000 / 300)
     for thread in (1, 2):  # steps, phases
         assert sum(each for _, each in tracks[thread]) == length

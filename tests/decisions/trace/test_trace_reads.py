@@ -49,6 +49,7 @@ def test_reads_are_stored_in_few_bytes_and_come_back(trace: Trace, tmp_path: Pat
         ({"kv_tokens": lambda a: a[:, :1]}, "of shape (12, 2, 1, 4) as its metadata says"),
         ({"kv_runs": lambda a: a + 5}, "'kv_runs': fewer than one run, or more than keys"),
         ({"kv_tokens": lambda a: a * 0 + 3, "kv_runs": lambda a: a * 0 + 3}, "unread tokens"),
+        ({"kv_runs": lambda a: a * 0 + 2}, "unread tokens"),
         ({"kv_held": lambda a: a + 1}, "'kv_held': more tokens than there are"),
         ({"kv_held": lambda a: a * 0}, "'kv_held': fewer than one token at frame 0, layer 0"),
         ({"kv_held": lambda a: a * 0 + 1}, "'kv_tokens': more keys than the cache held"),
