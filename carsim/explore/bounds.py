@@ -44,7 +44,7 @@ from carsim.metrics import METRICS, PHASES, Setting
 from carsim.metrics.table import RESOURCES
 from carsim.workload.activity import Activity
 from carsim.workload.mlp import replay_op
-from carsim.workload.ops import Slice
+from carsim.workload.ops import Share
 
 SOFT = ("policy.tau", "policy.decision_scope")
 BUFFERS = ("machine.weight_buffer_kib", "machine.kv_buffer_kib", "machine.tile_kib")
@@ -150,7 +150,7 @@ def _mlp_work(hw: Hardware, rule: ReplayRule | None, dense: bool) -> Ints:
 
     least = of(together)
     nbytes, cycles = least.dram_bytes.copy(), of(spread).cycles
-    replay = replay_op(model, computing[::-1], Slice(), damped=rule is not None and rule.damps)
+    replay = replay_op(model, Share(computing[::-1]), damped=rule is not None and rule.damps)
     nbytes[:, hw.replay_path] += replay.replay_bytes
     figures = (cycles, least.macs, least.vector_ops, least.sram_bytes)
     return np.column_stack([*figures, nbytes])

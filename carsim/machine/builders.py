@@ -42,7 +42,7 @@ from carsim.machine.phase_ops import (
 from carsim.machine.queues import Queues
 from carsim.workload.head import HeadStep
 from carsim.workload.mlp import replay_op
-from carsim.workload.ops import Slice
+from carsim.workload.ops import Share
 
 
 class _Every(NamedTuple):
@@ -150,9 +150,14 @@ def _replay(hw: Hardware, replaying: Ints, at_work: Ints, damped: bool) -> Repla
     """Replaying sequences; cores that compute an MLP add their residuals beside it, [n]."""
     machine = hw.design.machine
     split = hw.mapping.splits_mlp
-    spread, part = (1, Slice(machine.cores)) if split else (machine.cores, Slice())
-    slowest = replay_op(hw.design.model, -(-replaying // spread), part, damped=damped)
-    whole = replay_op(hw.design.model, replaying, Slice(), damped=damped)
+    fullest = -(-replaying // machine.cores)
+    slowest, whole = (
+        replay_op(hw.design.model, share, damped=damped)
+        for share in (
+            Share(replaying, machine.cores) if split else Share(fullest),
+            Share(replaying),
+        )
+    )
     (cycles,) = vector_cycles(machine.vector, slowest.vector_ops[:, None]).T
     free_cores = machine.cores - at_work
     if hw.is_lockstep(split):

@@ -41,7 +41,7 @@ from carsim.machine.phase_ops import (
 )
 from carsim.machine.phases import Phases
 from carsim.workload.mlp import replay_op
-from carsim.workload.ops import Category, Op, Slice, Stream
+from carsim.workload.ops import Category, Op, Share, Stream
 
 if TYPE_CHECKING:
     from carsim.machine.plan import Plan
@@ -169,7 +169,7 @@ def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]
     def on_a_core(ops: OpsOf, rows: int, is_split: bool) -> list[Op]:
         rows = rows if is_split else -(-rows // machine.cores)
         streams = rows if machine.weight_sharing == "private_per_sequence" else 1
-        return ops(rows, Slice(machine.cores if is_split else 1), streams)
+        return ops(Share(rows, machine.cores if is_split else 1, streams))
 
     def once(ops: OpsOf, rows: int, is_split: bool) -> list[tuple[Op, int]]:
         return [(op, 1) for op in on_a_core(ops, rows, is_split)]
@@ -182,7 +182,7 @@ def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]
     first = {False: "", True: "dense " * (model.body.experts is not None)}
     for dense, alike in model.body.layers_by_mlp().items():
         mlp = once(mlp_ops(hw, dense=dense, rule=rule), hw.rows, split)
-        mlp += once(lambda rows, part, _: [replay_op(model, rows, part)], hw.rows, split)
+        mlp += once(lambda share: [replay_op(model, share)], hw.rows, split)
         yield first[dense] + "MLP", len(alike) * len(plan.steps), split, mlp
     if machine.include_head:
         passes = Counter(phases.head_passes)

@@ -17,7 +17,7 @@ from carsim.workload.ops import (
     Count,
     Gemm,
     Op,
-    Slice,
+    Share,
     Stream,
     weight_gemm,
 )
@@ -113,28 +113,25 @@ def head_passes(model: Model, *, guided: bool = True, cores: int = 1) -> tuple[H
     return tuple(passes)
 
 
-def head_op(
-    model: Model, step: HeadStep, rows: Count, part: Slice, streams: Count = 1, *, codes: Count = 0
-) -> Op:
-    """A step of the head for ``rows`` sequences.
+def head_op(model: Model, step: HeadStep, share: Share, codes: Count = 0) -> Op:
+    """A step of the head.
 
     Args:
         model: The model.
         step: One of :func:`head_passes`.
-        rows: Sequences that this core works on.
-        part: The core's share of every matrix.
-        streams: How often the weights are streamed to this core.
+        share: The share of a core.
         codes: Codes that attention reads.
     """
+    rows = share.rows
     if not step.k:
         assert not isinstance(model.head, LinearHead)  # which attends to nothing
-        heads, hd = part.columns(model.head.n_heads), model.head.hidden_size // model.head.n_heads
+        heads, hd = share.columns(model.head.n_heads), model.head.hidden_size // model.head.n_heads
         return Op(
             Category.HEAD,
             gemms=(Gemm(1, hd, codes, rows * heads), Gemm(1, codes, hd, rows * heads)),
             vector_ops=rows * heads * codes * SOFTMAX_OPS,
         )
-    columns = part.columns(step.n)
+    columns = share.columns(step.n)
     moved = insertions(columns) * step.best if step.best else 0  # the list moves up for each
     return Op(
         Category.HEAD,
@@ -142,6 +139,6 @@ def head_op(
         serial_vector_ops=rows * step.k * NORM_OPS if step.normed else 0,
         vector_ops=rows * (columns * step.ops_per_output + moved),
         stream=Stream.HEAD,
-        stream_bytes=streams * model.weights.bytes_of(step.k * columns),
+        stream_bytes=share.streams * model.weights.bytes_of(step.k * columns),
         gathered_elements=rows * (2 * step.cores * step.best or step.n),
     )
