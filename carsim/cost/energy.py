@@ -101,12 +101,23 @@ class EnergyReport:
         """Joules of the work beyond those that the configured board draws doing nothing."""
         return _total(part for part in self.parts if not part.idle)
 
-    def scaled(self, factor: float) -> "EnergyReport":
-        """Joules of ``factor`` times the work, say ``1 / videos`` for those of a video."""
-        ends = ("value_j", "low_j", "high_j")
+    def scaled(self, factor: float, times: tuple[float, float] | None = None) -> "EnergyReport":
+        """Joules of a part of the work, or of several times as much.
+
+        Args:
+            factor: Say ``1 / videos`` for the joules of a video.
+            times: Least and most time over the expected one, by which the ends of what is drawn by
+                being there err, too.
+        """
+        fast, slow = times or (1.0, 1.0)
         return EnergyReport(
             tuple(
-                replace(part, **{end: getattr(part, end) * factor for end in ends})
+                replace(
+                    part,
+                    value_j=part.value_j * factor,
+                    low_j=part.low_j * factor * (fast if part.idle else 1.0),
+                    high_j=part.high_j * factor * (slow if part.idle else 1.0),
+                )
                 for part in self.parts
             )
         )

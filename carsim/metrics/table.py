@@ -97,7 +97,9 @@ def _ends(text: str, low: str = "lower", high: str = "upper") -> tuple[str, str]
 
 
 def _interval(of: str) -> Callable[[int], Get]:
-    return lambda which: lambda row, run: (getattr(row, of) or (None, None))[which]
+    return lambda which: (
+        lambda row, run: row.latency_factors and row.latency_factors[which] * getattr(row, of)
+    )
 
 
 def _joules(of: str) -> Callable[[int], Get]:
@@ -155,14 +157,14 @@ _ROWS = (
         Metric("latency_s", "s", "latency of a batch",
                "Time from the prompt to the last token of a batch, mean over the batches",
                "cycles / clock / batches", "lower", lambda row, run: row.latency_s),
-        _MEMORY, _interval("latency_interval_s"),
+        _MEMORY, _interval("latency_s"),
     ),
     *_with_ends(
         Metric("seconds_per_video", "s", "time per video",
                "Latency of a batch divided by the videos that it finishes",
                "latency_s / videos_per_batch", "lower", lambda row, run: row.seconds_per_video,
                shown="headline", headline_of="video", short="seconds per video"),
-        _MEMORY, _interval("seconds_per_video_interval"),
+        _MEMORY, _interval("seconds_per_video"),
     ),
     Metric("speedup", "x", "speed-up over dense",
            "How many times as fast as dense decoding on the same machine",
