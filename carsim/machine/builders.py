@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from carsim.decisions.attention import AttentionPolicy
 from carsim.decisions.replay import ReplayRule
 from carsim.hardware.schedule import Schedule
 from carsim.machine.array import vector_cycles
@@ -71,21 +70,13 @@ def _qkv(hw: Hardware, rule: ReplayRule | None) -> Phase:
     return _home(hw, qkv_ops(hw, rule), hw.mapping.splits_attention, hw.home_loads)
 
 
-def _attention(
-    hw: Hardware,
-    rule: ReplayRule | None,
-    cases: AttendCases,
-    policy: AttentionPolicy,
-    aligned_outside: bool,
-    frame_steps: int = 0,
-) -> Phase:
+def _attention(hw: Hardware, rule: ReplayRule | None, cases: AttendCases) -> Phase:
     """Runs of keys are of one length class."""
     hw, case = _every(hw, len(cases.attended))
     cases = cases.take(case)
-    ops = attend_ops(hw, rule, cases, policy, aligned_outside, frame_steps)
     split, n = hw.mapping.splits_attention, len(cases.attended)
-    phase = _home(hw, ops, split, hw.home_sequences, n)
-    chunk = int(cases.chunk_bytes(hw, policy)[0])
+    phase = _home(hw, attend_ops(hw, rule, cases), split, hw.home_sequences, n)
+    chunk = int(cases.chunk_bytes(hw)[0])
     if chunk == CONTIGUOUS_BYTES:
         return phase
     *before, step = phase.steps

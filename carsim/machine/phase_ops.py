@@ -8,7 +8,7 @@ import numpy as np
 
 from carsim.cost.capacity import machine_shape
 from carsim.cost.fit import activation_bytes_per_token, sequences_per_core
-from carsim.decisions.attention import AttentionPolicy, SideWork
+from carsim.decisions.attention import SideWork
 from carsim.decisions.replay import NO_WORK, Point, ReplayRule, RuleWork, later
 from carsim.machine.cases import AttendCases
 from carsim.machine.hardware import Hardware
@@ -37,17 +37,10 @@ def qkv_ops(hw: Hardware, rule: ReplayRule | None) -> OpsOf:
     return ops
 
 
-def attend_ops(
-    hw: Hardware,
-    rule: ReplayRule | None,
-    cases: AttendCases,
-    policy: AttentionPolicy,
-    aligned_outside: bool,
-    frame_steps: int = 0,
-) -> OpsOf:
+def attend_ops(hw: Hardware, rule: ReplayRule | None, cases: AttendCases) -> OpsOf:
     """The ops of attention; see :meth:`carsim.machine.phases.Phases.attention`."""
     model, tokens, reads = hw.design.model, hw.design.policy.tokens_per_step, cases.attended
-    side = _side_work(hw, policy, cases, frame_steps)
+    side = _side_work(hw, cases)
     macs, vector_ops, read, written, scan, elements = (
         tokens * np.reshape(getattr(side, each.name), (-1, 1)) for each in fields(side)
     )
@@ -57,7 +50,7 @@ def attend_ops(
     def ops(share: Share) -> list[Op]:
         rows, hd = share.rows, model.body.head_dim
         score = _score(hw, rule, "attention", share)
-        keys = tokens * score.key_elements if aligned_outside else 0
+        keys = tokens * score.key_elements if cases.aligned_outside else 0
         set_of = share._replace(tokens=tokens)
         attend = attention.attend_op(model, set_of, reads[:, None], key_elements=keys)
         attend = _with(
@@ -181,11 +174,9 @@ def felt_by_mlp(hw: Hardware, rule: ReplayRule | None) -> ReplayRule | None:
     return rule if _work(hw, rule).held_bytes else None
 
 
-def _side_work(
-    hw: Hardware, policy: AttentionPolicy, cases: AttendCases, frame_steps: int
-) -> SideWork:
+def _side_work(hw: Hardware, cases: AttendCases) -> SideWork:
     """A policy's own work in a step, with its share of what is done after each frame."""
-    body = hw.design.model.body
+    body, policy, frame_steps = hw.design.model.body, cases.policy, cases.frame_steps
     at = cases.attended if policy.follows_reads else cases.contexts
     side = policy.side_work(at, body.n_heads, body.n_kv_heads, body.head_dim)
     if not frame_steps:

@@ -56,17 +56,13 @@ class Plan:
         first = self.video.tokens_per_frame // self.tokens_per_step
         return (self.rule is not None) & (np.asarray(self.steps) >= first)
 
-    def reads(self, window: int | None) -> AttendCases:
-        """Keys that attention reads in each step, if they follow from the context, [S] each.
-
-        Args:
-            window: Newest tokens that the layer attends to; None: all. The policy chooses among
-                those.
-        """
-        return self._reads[window]
-
     @cached_property
-    def _reads(self) -> dict[int | None, AttendCases]:
+    def reads(self) -> dict[int | None, AttendCases]:
+        """Keys that attention reads in each step, [S] each, by the window of the layer.
+
+        The policy chooses among the newest tokens that are in the window. Where what is read
+        depends on the data, other numbers take the place of these.
+        """
         windows = self.hw.design.model.body.layers_by_window()
         return {window: self._reads_in(window) for window in windows}
 
@@ -76,9 +72,17 @@ class Plan:
         tokens, runs = (each.astype(np.int64) for each in (found.tokens, found.runs))
         # A policy without work of its own asks for the same whatever it leaves unread.
         own = type(self.attention)
-        works = own.side_work is not AttentionPolicy.side_work or self.frame_steps > 0
+        at_frames = own.frame_work is not AttentionPolicy.frame_work
+        works = own.side_work is not AttentionPolicy.side_work or at_frames
         contexts = contexts * (works and not own.follows_reads)
-        return AttendCases(tokens, runs * np.ones_like(tokens), contexts)
+        return AttendCases(
+            tokens,
+            runs * np.ones_like(tokens),
+            contexts,
+            self.attention,
+            self.aligned_outside(window),
+            self.video.tokens_per_frame * at_frames,
+        )
 
     @cached_property
     def contexts(self) -> NDArray[np.int64]:  # [S]
@@ -119,12 +123,6 @@ class Plan:
         distance = self.rule.key_distance(self.video.tokens_per_frame)
         beyond = window is not None and distance >= window
         return beyond or not self.attention.reads_aligned(distance)
-
-    @property
-    def frame_steps(self) -> int:
-        """Steps over which attention's work at the end of a frame is spread; 0: there is none."""
-        works = type(self.attention).frame_work is not AttentionPolicy.frame_work
-        return self.video.tokens_per_frame * works
 
     def known_cycles(self, attention: NDArray[np.int64], output: Any) -> NDArray[np.int64]:
         """For how long decisions have been known when the residual is complete.

@@ -28,7 +28,7 @@ from carsim.base.section import Section
 from carsim.base.yaml_file import shown
 from carsim.decisions.trace.decisions import check_memory
 from carsim.machine.array import gemm_cycles, vector_cycles
-from carsim.machine.cases import AttendCases, key_bytes
+from carsim.machine.cases import key_bytes
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import OpsOf
 from carsim.machine.phase_ops import (
@@ -151,7 +151,7 @@ def _slowest(plan: "Plan") -> Fraction:
     runs = [key_bytes(hw, attention)]
     if not attention.records:
         windows = hw.design.model.body.layers_by_window()
-        runs = [int(plan.reads(each).chunk_bytes(hw, attention).min()) for each in windows]
+        runs = [int(plan.reads[each].chunk_bytes(hw).min()) for each in windows]
     rates = [each.gather_rate(hw.path_of[Stream.KV], min(runs)) for each in hw.designs]
     slowest: Fraction = min(rates + [path.rate for each in hw.designs for path in each.paths])
     return slowest
@@ -163,8 +163,9 @@ def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]
     machine, mapping, model = hw.design.machine, hw.mapping, hw.design.model
     layers = model.body.n_layers
     longest = np.array([plan.video.max_context], object)
-    cases = AttendCases(longest, np.ones_like(longest), longest)
-    attend = attend_ops(hw, rule, cases, plan.attention, rule is not None, plan.frame_steps)
+    usual = next(iter(plan.reads.values()))
+    cases = usual._replace(attended=longest, runs=np.ones_like(longest), contexts=longest)
+    attend = attend_ops(hw, rule, cases._replace(aligned_outside=rule is not None))
 
     def on_a_core(ops: OpsOf, rows: int, is_split: bool) -> list[Op]:
         rows = rows if is_split else -(-rows // machine.cores)

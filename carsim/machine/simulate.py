@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from carsim.decisions.replay import ReplayRule
 from carsim.hardware.schedule import SCHEDULES, Schedule
 from carsim.machine.batches import Batches, distinct_rows, renumber
-from carsim.machine.cases import AttendCases, MlpCases
+from carsim.machine.cases import MlpCases
 from carsim.machine.lanes import Ints
 from carsim.machine.phase import Outcome, by_design
 from carsim.machine.plan import Plan
@@ -254,15 +254,14 @@ class _Steps:
         by_window = plan.hw.design.model.body.layers_by_window()
         found, index_of = [], []
         for window, layers in by_window.items():
-            cases = AttendCases(*(each[where].reshape(1, -1, 1) for each in plan.reads(window)))
+            cases = plan.reads[window].each(lambda figure: figure[where].reshape(1, -1, 1))
             if reads is not None and plan.attention.records:
                 attended, runs = (each[:, where][..., layers] for each in reads)
                 contexts = np.broadcast_to(cases.contexts, attended.shape)
-                cases = AttendCases(attended, runs, contexts).alike(plan.hw, plan.attention)
+                cases = cases._replace(attended=attended, runs=runs, contexts=contexts)
+                cases = cases.alike(plan.hw)
             cases, case_of = cases.distinct()
-            outside = plan.aligned_outside(window)
-            given = rule, cases, plan.attention, outside, plan.frame_steps
-            found.append(plan.phases.attention(*given))
+            found.append(plan.phases.attention(rule, cases))
             index_of.append(case_of)
         if len(found) == 1:
             return found[0], index_of[0]

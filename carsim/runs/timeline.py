@@ -16,7 +16,7 @@ from carsim.base.errors import InputError
 from carsim.base.units import GB
 from carsim.machine.booking import spans
 from carsim.machine.builders import BUILDERS
-from carsim.machine.cases import AttendCases, MlpCases
+from carsim.machine.cases import MlpCases
 from carsim.machine.phase import Outcome, outcome
 from carsim.machine.phases import FIDELITIES, Phases, identity
 from carsim.machine.row import RowResult
@@ -182,12 +182,11 @@ class _Recorder(Phases):
         scored, body = bool(plan.scored[step]), self.hw.design.model.body
         rule, window = plan.rule if scored else None, body.window_of(layer)
         self.qkv(rule)
-        cases = plan.reads(window).take(np.array([step]))
+        cases = plan.reads[window].take([step])
         if self._batches.reads is not None and plan.attention.records:
             attended, runs = (each[at][None] for each in self._batches.reads)
-            cases = AttendCases(attended, runs, cases.contexts)
-        outside = plan.aligned_outside(window)
-        attention = self.attention(rule, cases, plan.attention, outside, plan.frame_steps)
+            cases = cases._replace(attended=attended, runs=runs)
+        attention = self.attention(rule, cases)
         known = plan.known_cycles(attention.cycles, self.output(rule).cycles)
         for number, group in enumerate(plan.groups(scored)):
             start = known * (number == 0) if scored else None

@@ -158,7 +158,7 @@ def test_macs_are_those_that_the_decisions_ask_for(run: Run) -> None:
         mlps += int(computed) * _mlp_weights(body, layer)
         window = body.window_of(layer)
         prompt += sum(min(1 + token, window or 1 + token) for token in range(video.prompt_tokens))
-        pairs += at_once * int(plan.reads(window).attended.sum())
+        pairs += at_once * int(plan.reads[window].attended.sum())
     of_prompt = of_pair = 2 * body.head_dim
     if body.latent is not None:  # which decodes in another form than it takes a prompt
         of_prompt = body.own_size + body.latent.rotary_size + body.latent.value_size
