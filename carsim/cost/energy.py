@@ -27,7 +27,7 @@ below the value (``carsim validate boards --every``).
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import fsum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from carsim.base.errors import InputError
 from carsim.hardware.technology.base import Resources
@@ -71,8 +71,7 @@ class EnergyPart:
     constant: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Joules:
+class Joules(NamedTuple):
     """A sum of parts with its interval."""
 
     value_j: float
@@ -187,11 +186,7 @@ def _part(
 
 def _total(parts: Iterable[EnergyPart]) -> Joules:
     chosen = tuple(parts)
-    return Joules(
-        fsum(part.value_j for part in chosen),
-        fsum(part.low_j for part in chosen),
-        fsum(part.high_j for part in chosen),
-    )
+    return Joules(*(fsum(getattr(part, end) for part in chosen) for end in Joules._fields))
 
 
 def _named(field: str, table: Mapping[str, Constant], key: str) -> tuple[str, Constant]:

@@ -292,7 +292,7 @@ def _tried(wish: Wish, choice: Choice) -> Tried:
     if not fit.fits:
         return Tried(contents, choice, design, fit)
     found = decode(design, *wish.contexts)
-    joules = found.joules_per_token(fit.resources).value_j
+    joules = found.energy_per_token(fit.resources).board.value_j
     return Tried(contents, choice, design, fit, found, found.tokens_per_s, joules)
 
 

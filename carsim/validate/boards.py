@@ -8,7 +8,6 @@ per system; both are fitted to other rows of the same system.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple
 from statistics import fmean, median
 
 import pandas as pd
@@ -104,7 +103,7 @@ def _about(each: Predicted) -> str:
     """Limit of most of the time, expected speed and joules per token."""
     limit, share = next(iter(each.decode.limit_shares.items()))
     speed, slow, fast = map(number, each.expected)
-    value, low, high = (number(joule, 3) for joule in astuple(each.energy.board))
+    value, low, high = (number(joule, 3) for joule in each.energy.board)
     joules = with_ends(value, low, high, " to ")
     return f"{limit} {share:.0%}; expected {with_ends(speed, slow, fast, ' to ')}; {joules} J"
 

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from plainly import phase_cycles, simulate_plainly
 from strategies import RULES, designs, draw_replay, videos
+from tiny import head_weights_per_step
 
 from carsim.decisions.attention import AttentionPolicy, Dense, KvReads, SideWork, Streaming
 from carsim.decisions.replay import FASTCAR
@@ -164,7 +165,7 @@ def test_macs_are_those_that_the_decisions_ask_for(run: Run) -> None:
         of_prompt = body.own_size + body.latent.rotary_size + body.latent.value_size
         of_pair = 2 * body.latent.rank + body.latent.rotary_size
     attention = n_batches * rows * body.n_heads * (prompt * of_prompt + pairs * of_pair)
-    head = n_batches * rows * video.n_steps * design.model.head.streamed_weights(body)
+    head = n_batches * rows * video.n_steps * head_weights_per_step(design.model)
     done = sum(total.macs for total in simulate(plan, batches).totals.values())
     assert done == projections + mlps + attention + head
 

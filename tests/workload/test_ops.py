@@ -4,6 +4,7 @@ from typing import get_args
 
 import pytest
 from strategies import raw_design, small_design
+from tiny import head_weights_per_step
 
 from carsim.decisions.trace.precision import PRODUCTS
 from carsim.design import build_design, load_design
@@ -97,14 +98,15 @@ def test_the_head_of_vila_u() -> None:
     projection, layers, classifier = 10_485_760, 471_859_200, 41_943_040
     head, body = VILA_U.head, VILA_U.body
     assert head.stored_weights(body) == projection + layers + classifier == 524_288_000
-    assert head.streamed_weights(body) == projection + 4 * (layers + classifier) == 2_065_694_720
+    streamed = projection + 4 * (layers + classifier)
+    assert head_weights_per_step(VILA_U) == streamed == 2_065_694_720
     ops = head_ops(VILA_U, 1)
     assert sum(op.stream_bytes for op in ops) == pytest.approx(1.073e9, rel=1e-3)  # x 4.15625 / 8
     # Multiplied once per streamed weight, and 2 x 2560 x code per layer for attention among the
     # codes of a position: 6 x 2 x 2560 x (1 + 2 + 3 + 4) = 307,200.
     assert sum(op.macs for op in ops) == 2_065_694_720 + 307_200
     # +32 % on the bytes of the body.
-    assert head.streamed_weights(body) / body.weights == pytest.approx(0.319, abs=1e-3)
+    assert streamed / body.weights == pytest.approx(0.319, abs=1e-3)
 
 
 def test_the_passes_of_the_head_depend_on_each_other() -> None:
