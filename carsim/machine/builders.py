@@ -23,21 +23,13 @@ import numpy as np
 
 from carsim.decisions.replay import ReplayRule
 from carsim.hardware.schedule import Schedule
+from carsim.machine import phase_ops
 from carsim.machine.array import vector_cycles
 from carsim.machine.bounds import home_bound
 from carsim.machine.cases import CONTIGUOUS_BYTES, AttendCases, MlpCases, lanes_of_cores
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import Ints, OpsOf, lower
 from carsim.machine.phase import Dispatch, Phase, ReplayWork
-from carsim.machine.phase_ops import (
-    at_residual,
-    attend_ops,
-    head_ops,
-    mlp_ops,
-    output_ops,
-    prefill_ops,
-    qkv_ops,
-)
 from carsim.machine.queues import Queues
 from carsim.workload.head import HeadStep
 from carsim.workload.mlp import replay_op
@@ -67,7 +59,7 @@ def _home(hw: Hardware, ops: OpsOf, split: bool, loads: Ints, n: int = 1) -> Pha
 
 
 def _qkv(hw: Hardware, rule: ReplayRule | None) -> Phase:
-    return _home(hw, qkv_ops(hw, rule), hw.mapping.splits_attention, hw.home_loads)
+    return _home(hw, phase_ops.qkv_ops(hw, rule), hw.mapping.splits_attention, hw.home_loads)
 
 
 def _attention(hw: Hardware, rule: ReplayRule | None, cases: AttendCases) -> Phase:
@@ -75,7 +67,7 @@ def _attention(hw: Hardware, rule: ReplayRule | None, cases: AttendCases) -> Pha
     hw, case = _every(hw, len(cases.attended))
     cases = cases.take(case)
     split, n = hw.mapping.splits_attention, len(cases.attended)
-    phase = _home(hw, attend_ops(hw, rule, cases), split, hw.home_sequences, n)
+    phase = _home(hw, phase_ops.attend_ops(hw, rule, cases), split, hw.home_sequences, n)
     chunk = int(cases.chunk_bytes(hw)[0])
     if chunk == CONTIGUOUS_BYTES:
         return phase
@@ -85,17 +77,17 @@ def _attention(hw: Hardware, rule: ReplayRule | None, cases: AttendCases) -> Pha
 
 
 def _output(hw: Hardware, rule: ReplayRule | None) -> Phase:
-    return _home(hw, output_ops(hw, rule), hw.mapping.splits_attention, hw.home_loads)
+    return _home(hw, phase_ops.output_ops(hw, rule), hw.mapping.splits_attention, hw.home_loads)
 
 
 def _head(hw: Hardware, steps: Sequence[HeadStep], codes: Ints) -> Phase:
     hw, case = _every(hw, len(codes))
-    ops = head_ops(hw, steps, codes[case, None])
+    ops = phase_ops.head_ops(hw, steps, codes[case, None])
     return _home(hw, ops, hw.mapping.splits_mlp, hw.home_loads, len(codes))
 
 
 def _prefill(hw: Hardware, tokens: int, window: int | None = None, dense: bool = False) -> Phase:
-    ops = prefill_ops(hw, tokens, window, dense)
+    ops = phase_ops.prefill_ops(hw, tokens, window, dense)
     return _home(hw, ops, hw.mapping.splits_mlp, hw.home_sequences)
 
 
@@ -110,7 +102,8 @@ def _mlp(
     split, cores = hw.mapping.splits_mlp, hw.design.machine.cores
     loads, moved = (each[case] for each in cases.loads(hw, schedule))
     computing = cases.computing[case]
-    ops = mlp_ops(hw, dense=cases.dense, normed=decided and at_residual(rule), rule=rule)
+    normed = decided and phase_ops.at_residual(rule)
+    ops = phase_ops.mlp_ops(hw, dense=cases.dense, normed=normed, rule=rule)
     steps = lower(hw, ops, loads, split=split, moved=moved)
     replaying = computing.shape[1] - computing.sum(axis=1)
     at_work, damped = (loads > 0).sum(axis=1), rule is not None and rule.damps

@@ -8,7 +8,7 @@ core. From it follow the largest products that are formed anywhere:
   and bytes times the denominator;
 * work of a step: cycles of all cores, operations, bytes on chip, of all layers;
 * cycles of the whole video. Sums over batches are Python's integers again
-  (:func:`carsim.machine.totals.exactly`).
+  (:func:`carsim.machine.phase.exactly`).
 
 A product is at least half of any that is formed: leftovers of a hybrid mapping fill a second
 pipeline, and other contexts or loads take less.
@@ -27,18 +27,11 @@ from carsim.base.errors import InputError
 from carsim.base.section import Section
 from carsim.base.yaml_file import shown
 from carsim.decisions.trace.decisions import check_memory
+from carsim.machine import phase_ops
 from carsim.machine.array import gemm_cycles, vector_cycles
 from carsim.machine.cases import key_bytes
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import OpsOf
-from carsim.machine.phase_ops import (
-    attend_ops,
-    head_ops,
-    mlp_ops,
-    output_ops,
-    prefill_ops,
-    qkv_ops,
-)
 from carsim.machine.phases import Phases
 from carsim.workload.mlp import replay_op
 from carsim.workload.ops import Category, Op, Share, Stream
@@ -165,7 +158,7 @@ def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]
     longest = np.array([plan.video.max_context], object)
     usual = next(iter(plan.reads.values()))
     cases = usual._replace(attended=longest, runs=np.ones_like(longest), contexts=longest)
-    attend = attend_ops(hw, rule, cases._replace(aligned_outside=rule is not None))
+    attend = phase_ops.attend_ops(hw, rule, cases._replace(aligned_outside=rule is not None))
 
     def on_a_core(ops: OpsOf, rows: int, is_split: bool) -> list[Op]:
         rows = rows if is_split else -(-rows // machine.cores)
@@ -176,13 +169,18 @@ def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]
         return [(op, 1) for op in on_a_core(ops, rows, is_split)]
 
     of_layers, split = layers * len(plan.steps), mapping.splits_attention
-    yield "QKV projection", of_layers, split, once(qkv_ops(hw, rule), hw.rows, split)
+    yield "QKV projection", of_layers, split, once(phase_ops.qkv_ops(hw, rule), hw.rows, split)
     yield "attention", of_layers, split, once(attend, hw.batch, split)
-    yield "output projection", of_layers, split, once(output_ops(hw, rule), hw.rows, split)
+    yield (
+        "output projection",
+        of_layers,
+        split,
+        once(phase_ops.output_ops(hw, rule), hw.rows, split),
+    )
     split = mapping.splits_mlp
     first = {False: "", True: "dense " * (model.body.experts is not None)}
     for dense, alike in model.body.layers_by_mlp().items():
-        mlp = once(mlp_ops(hw, dense=dense, rule=rule), hw.rows, split)
+        mlp = once(phase_ops.mlp_ops(hw, dense=dense, rule=rule), hw.rows, split)
         mlp += once(lambda share: [replay_op(model, share)], hw.rows, split)
         yield first[dense] + "MLP", len(alike) * len(plan.steps), split, mlp
     if machine.include_head:
@@ -190,11 +188,11 @@ def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]
         every = [
             (op, times)
             for (steps, codes), times in passes.items()
-            for op in on_a_core(head_ops(hw, steps, codes), hw.rows, split)
+            for op in on_a_core(phase_ops.head_ops(hw, steps, codes), hw.rows, split)
         ]
         yield "head", len(plan.steps), split, every
     for (_, dense), n in model.body.prompt_layers().items():
-        prompt = prefill_ops(hw, plan.video.prompt_tokens, None, dense)
+        prompt = phase_ops.prefill_ops(hw, plan.video.prompt_tokens, None, dense)
         yield first[dense] + "prompt", n, split, once(prompt, hw.batch, split)
 
 

@@ -18,10 +18,9 @@ from carsim.hardware.schedule import SCHEDULES, Schedule
 from carsim.machine.batches import Batches, distinct_rows, renumber
 from carsim.machine.cases import MlpCases
 from carsim.machine.lanes import Ints
-from carsim.machine.phase import Outcome, by_design
+from carsim.machine.phase import Outcome, PhaseTotals, activity_of, by_design, exactly, totals_of
 from carsim.machine.plan import Plan
 from carsim.machine.ranges import check_plan
-from carsim.machine.totals import PhaseTotals, activity_of, exactly, totals_of
 from carsim.workload.activity import Activity
 
 LAYER_PHASES = ("qkv", "attention", "output", "mlp")

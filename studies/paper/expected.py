@@ -23,7 +23,7 @@ from carsim.hardware.schedule import BASELINE, SCHEDULES
 from carsim.machine.cases import AttendCases, MlpCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
-from carsim.validate.paper_rows import DENSE, PAPER_VIDEO, PaperRow
+from carsim.validate.paper import DENSE, PAPER_VIDEO, PaperRow
 from studies.paper.candidates import Candidate, candidate_design, replay_probability
 
 Floats = NDArray[np.float64]

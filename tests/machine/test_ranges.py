@@ -23,11 +23,10 @@ from carsim.machine.cases import AttendCases, MlpCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import Step
 from carsim.machine.operand import Operand
-from carsim.machine.phase import Phase, moved_bytes
+from carsim.machine.phase import Phase, exactly, moved_bytes
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.ranges import LIMIT, kinds, largest, work_of
-from carsim.machine.totals import exactly
 from carsim.runs.pipeline import run
 from carsim.workload.geometry import Video
 from carsim.workload.head import HeadPass

@@ -14,10 +14,10 @@ from carsim.machine.batches import Batches
 from carsim.machine.elasticity import bandwidth_ends, elasticities, latency_factors
 from carsim.machine.hardware import Hardware
 from carsim.machine.limits import PhaseLimit, phase_limits
+from carsim.machine.phase import activity_of, totals_of
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import LAYER_PHASES, Simulation, simulate
-from carsim.machine.totals import activity_of, totals_of
 from carsim.workload.geometry import Video
 
 VIDEO = Video(n_frames=2, tokens_per_frame=4, prompt_tokens=7)
