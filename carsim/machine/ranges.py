@@ -171,12 +171,8 @@ def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]
     of_layers, split = layers * len(plan.steps), mapping.splits_attention
     yield "QKV projection", of_layers, split, once(phase_ops.qkv_ops(hw, rule), hw.rows, split)
     yield "attention", of_layers, split, once(attend, hw.batch, split)
-    yield (
-        "output projection",
-        of_layers,
-        split,
-        once(phase_ops.output_ops(hw, rule), hw.rows, split),
-    )
+    output = once(phase_ops.output_ops(hw, rule), hw.rows, split)
+    yield "output projection", of_layers, split, output
     split = mapping.splits_mlp
     first = {False: "", True: "dense " * (model.body.experts is not None)}
     for dense, alike in model.body.layers_by_mlp().items():
