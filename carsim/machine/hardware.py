@@ -78,7 +78,7 @@ class Hardware:
     def paths(self) -> tuple[Path, ...]:
         """Paths to the memories of the board, in the order of their names."""
         return tuple(
-            replace(path.at(self._streams(path)), rate=self._rate(path, self._streams(path)))
+            replace(path.at(self._pattern(path)), rate=self._rate(path, self._pattern(path)))
             for path in self._memory_paths
         )
 
@@ -120,12 +120,9 @@ class Hardware:
     @cached_property
     def fastest_rates(self) -> tuple[Rate, ...]:
         """Bytes per cycle by memory, of the number of streams that it serves best: for bounds."""
-        if self.is_lockstep(self.mapping.splits_mlp):
-            return tuple(path.rate for path in self.paths)
-        most = min(self.design.machine.cores, self.rows)
-        counts = {1 << power for power in range(most.bit_length())} | {most}
+        counts = {1 << power for power in range(self.streams.bit_length())} | {self.streams}
         return tuple(
-            max(self._rate(path, replace(self._streams(path), streams=n)) for n in counts)
+            max(self._rate(path, replace(self._pattern(path), streams=n)) for n in counts)
             for path in self._memory_paths
         )
 
@@ -160,7 +157,7 @@ class Hardware:
     def bandwidth_interval(self) -> tuple[Fraction, Fraction]:
         """Factors on all rates that measurements leave plausible: of the memory of the weights."""
         path = self._memory_paths[self.path_of[Stream.WEIGHTS]]
-        pattern = self._streams(path)
+        pattern = self._pattern(path)
         low, high = path.interval(pattern)
         return low / path.rate(pattern), high / path.rate(pattern)
 
@@ -172,10 +169,14 @@ class Hardware:
             for name, memory in sorted(board.memories.items())
         )
 
-    def _streams(self, path: MemoryPath) -> AccessPattern:
+    @cached_property
+    def streams(self) -> int:
+        """Operands of an MLP that come side by side: one for all cores in step, else one each."""
         lockstep = self.is_lockstep(self.mapping.splits_mlp)
-        streams = 1 if lockstep else min(self.design.machine.cores, self.rows)
-        return AccessPattern(streams, path.memory.ports.burst_bytes)
+        return 1 if lockstep else min(self.design.machine.cores, self.rows)
+
+    def _pattern(self, path: MemoryPath) -> AccessPattern:
+        return AccessPattern(self.streams, path.memory.ports.burst_bytes)
 
     @cached_property
     def path_of(self) -> dict[Stream, int]:

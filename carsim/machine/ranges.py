@@ -94,19 +94,17 @@ def check_plan(plan: "Plan") -> None:
 def _check_memory(plan: "Plan") -> None:
     """Refuse the arrays that grow with two numbers at once: bytes were measured, see below."""
     hw = plan.hw
-    cores = min(hw.design.machine.cores, hw.rows)
     of_tokens = len(plan.steps) * bytes_of_step(hw)
     check_memory(plan.video.kind, f"{len(plan.steps):,} steps", of_tokens, "ask for less")
-    if cores > 1 and not hw.is_lockstep(hw.mapping.splits_mlp):
-        of_bound = 190 * hw.rows * cores * hw.design.machine.cores
-        what = f"{hw.rows:,} rows on {cores:,} cores"
+    if hw.streams > 1:
+        of_bound = 190 * hw.rows * hw.streams * hw.design.machine.cores
+        what = f"{hw.rows:,} rows on {hw.streams:,} cores"
         check_memory("policy.batch", what, of_bound, "take fewer, or weight_sharing broadcast")
 
 
 def bytes_of_step(hw: Hardware) -> int:
     """Memory that each step of a video takes on each design, as it was measured."""
-    in_step = hw.is_lockstep(hw.mapping.splits_mlp)
-    return 750 + 160 * (1 if in_step else min(hw.design.machine.cores, hw.rows))
+    return 750 + 160 * hw.streams
 
 
 def largest(plan: "Plan") -> tuple[int, str]:
