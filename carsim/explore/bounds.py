@@ -14,8 +14,9 @@ Simplifications: latency of memories, dispatch, exchange before MLPs and filling
 time. A metric that is not in :data:`BOUNDED` has no bound, and neither has a refused design.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,9 @@ NOT_HELD = (*SOFT, "policy.schedule", "energy", "board.fabric_clock_mhz", "machi
 
 MARGIN = 1e-9
 """Relative; rounding of estimates stays far below."""
+
+NOTHING: Floats = np.zeros(())
+"""Start of sums of arrays that broadcast to each other."""
 
 WORK = ("cycles", "macs", "vector_ops", "sram_bytes")
 LAYERS = tuple(name for name in PHASES if name != "mlp")
@@ -178,7 +182,7 @@ def _fitted(asked: Asked, wanted: tuple[str, ...], with_power: bool) -> Cell:
     figures = {name: np.nan if value is None else value for name, value in found.items()}
     figures |= {"ok": fit.fits, "share": max((row.share for row in rows), default=0.0)}
     if with_power:
-        second = _activity(cycles=round(board.fabric_clock_mhz * 1e6))
+        second = Activity(cycles=round(board.fabric_clock_mhz * 1e6))
         figures["watts"] = energy(design, second, used).board.value_j
     return figures
 
@@ -201,15 +205,11 @@ def _priced(asked: Asked) -> Cell:
     """Joules of a MAC, a vector operation, a byte on chip, and a byte of each memory."""
     design, none = asked.design, Resources({})
     names = sorted(design.board.memories)
-    units = [
-        *(_activity(**{figure: 1}) for figure in WORK[1:]),
-        *(_activity(dram_bytes={name: 1}) for name in names),
+    units: list[dict[str, Any]] = [
+        *({figure: 1} for figure in WORK[1:]),
+        *({"dram_bytes": {name: 1}} for name in names),
     ]
-    return {"joules": [energy(design, each, none).board.value_j for each in units]}
-
-
-def _activity(**changes: Any) -> Activity:
-    return replace(Activity(0, 0, 0, 0, {}), **changes)
+    return {"joules": [energy(design, Activity(**each), none).board.value_j for each in units]}
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ class Bounds:
 
     def seconds(self, *left_out: str) -> Floats:
         """Seconds of all batches."""
-        return _sum(_without(self.cycles, left_out)) / self.parts["hz"]
+        return sum(_without(self.cycles, left_out), NOTHING) / self.parts["hz"]
 
     def latency(self, *left_out: str) -> Floats:
         """Seconds of a batch."""
@@ -237,7 +237,8 @@ class Bounds:
 
     def joules(self, *left_out: str) -> Floats:
         """Joules of all batches."""
-        dynamic: Floats = (_sum(_without(self.work, left_out)) * self.parts["joules"]).sum(axis=-1)
+        work = sum(_without(self.work, left_out), NOTHING)
+        dynamic: Floats = (work * self.parts["joules"]).sum(axis=-1)
         return dynamic + self.parts["watts"] * self.seconds(*left_out)
 
     @property
@@ -250,14 +251,6 @@ class Bounds:
 
 def _without(by_kind: Mapping[str, Floats], left_out: tuple[str, ...]) -> Iterator[Floats]:
     return (each for name, each in by_kind.items() if name not in left_out)
-
-
-def _sum(parts: Iterable[Floats]) -> Floats:
-    """Their sum; arrays broadcast to each other."""
-    total: Floats = np.zeros(())
-    for each in parts:
-        total = total + each
-    return total
 
 
 Bound = Callable[[Bounds], Floats]
@@ -338,17 +331,14 @@ def _timed(
         """Cycles of work, [..., 4 + M]."""
         n = work.shape[-1] - len(WORK)
         served = (work[..., len(WORK) + m] / rates[..., m] for m in range(n))
-        found = work[..., 0]
-        for each in served:
-            found = np.maximum(found, each)
-        return found
+        return reduce(np.maximum, served, work[..., 0])
 
     cycles = {name: later(worked["layers"][..., i, :]) for i, name in enumerate(LAYERS)}
     work = {name: worked["layers"][..., i, 1:] for i, name in enumerate(LAYERS)}
     computing, mlp = decided["computing"], worked["mlp"]
     counts = range(min(mlp.shape[-2], computing.shape[-1]))
-    cycles["mlp"] = _sum(computing[..., n] * later(mlp[..., n, :]) for n in counts)
-    work["mlp"] = _sum(computing[..., n, None] * mlp[..., n, 1:] for n in counts)
+    cycles["mlp"] = sum((computing[..., n] * later(mlp[..., n, :]) for n in counts), NOTHING)
+    work["mlp"] = sum((computing[..., n, None] * mlp[..., n, 1:] for n in counts), NOTHING)
     cycles["host"] = rated["host"] * decided["steps"] * decided["batches"]
     parts = {**decided, **rated}
     if with_power:

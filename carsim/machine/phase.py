@@ -351,14 +351,10 @@ def totals_of(weighted: Sequence[tuple[Outcome, Ints]], designs: int = 1) -> lis
 
 def activity_of(totals: Mapping[str, PhaseTotals], memories: Iterable[str]) -> Activity:
     """Work of a machine over phases of all kinds, for the energy model."""
-    names = list(memories)
-    return Activity(
-        cycles=sum(total.cycles for total in totals.values()),
-        macs=sum(total.macs for total in totals.values()),
-        vector_ops=sum(total.vector_ops for total in totals.values()),
-        sram_bytes=sum(total.sram_bytes for total in totals.values()),
-        dram_bytes={
-            name: sum(total.dram_bytes[index] for total in totals.values() if total.dram_bytes)
-            for index, name in enumerate(names)
-        },
-    )
+    every, names = totals.values(), ("cycles", "macs", "vector_ops", "sram_bytes")
+    sums = {name: sum(getattr(total, name) for total in every) for name in names}
+    dram_bytes = {
+        memory: sum(total.dram_bytes[index] for total in every if total.dram_bytes)
+        for index, memory in enumerate(memories)
+    }
+    return Activity(**sums, dram_bytes=dram_bytes)

@@ -54,10 +54,6 @@ def _phase_seconds(phase: str) -> Get:
     return lambda row, run: row.seconds_by_phase.get(phase, 0.0)
 
 
-def _limit(row: "RowResult", run: Run | None) -> Value:
-    return next(iter(shares_by_limit(row.limits)), None)
-
-
 def _phase_limit(phase: str) -> Get:
     return lambda row, run: {each.phase: each.limited_by for each in row.limits}.get(phase)
 
@@ -263,8 +259,8 @@ _ROWS = (
            "Replayed decisions, as a share of all decisions",
            "replayed / decisions", "higher", lambda row, run: row.replay_all),
     Metric("limit", "", "limit",
-           "What limits the phases that take most of the time", _LARGEST, None, _limit,
-           shown="no"),
+           "What limits the phases that take most of the time", _LARGEST, None,
+           lambda row, run: next(iter(shares_by_limit(row.limits)), None), shown="no"),
     *(
         Metric(f"limit_{phase}", "", f"limit of {PHASES[phase]}",
                f"What limits the phase {PHASES[phase]}", _LARGEST, None, _phase_limit(phase),
