@@ -40,7 +40,6 @@ from carsim.machine.phase_ops import at_residual, felt_by_mlp, mlp_ops
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import simulate
-from carsim.machine.variants import own_variant
 from carsim.metrics import METRICS, PHASES, Setting
 from carsim.metrics.table import RESOURCES
 from carsim.workload.activity import Activity
@@ -101,9 +100,8 @@ def _unhindered(phase: Phase, exchanges: bool = True) -> Outcome:
 
 def _decided(asked: Asked, evaluator: Evaluator) -> Cell:
     """Decisions: how many sequences compute."""
-    design, sources, video, replays = asked
-    variant = own_variant(design, replays=replays)
-    batches = evaluator.machines.batches(design, sources, video, variant)
+    design, video = asked.design, asked.video
+    batches = evaluator.machines.batches(asked)
     tokens = design.policy.tokens_per_step
     ratios = replay_ratio(batches.replay, video.tokens_per_frame // tokens)
     return {
@@ -120,9 +118,8 @@ def _decided(asked: Asked, evaluator: Evaluator) -> Cell:
 
 def _worked(asked: Asked, evaluator: Evaluator) -> Cell:
     """Work of all batches by kind of phase, [kinds, 4 + M]; MLPs by how many compute, [B + 1]."""
-    design, sources, video, replays = asked
-    variant = own_variant(design, replays=replays)
-    batches = evaluator.machines.batches(design, sources, video, variant)
+    design, video, variant = asked.design, asked.video, asked.variant
+    batches = evaluator.machines.batches(asked)
     hw = Hardware(design)
     steps = range(video.n_steps // design.policy.tokens_per_step)
     plan = Plan(Unhindered(hw), video, variant.attention, variant.schedule, batches.rule, steps)

@@ -16,6 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from carsim.base.errors import InputError
+from carsim.base.groups import grouped
 from carsim.base.yaml_file import shown
 from carsim.cost.fit import FitReport
 from carsim.decisions.choose import Sources
@@ -72,6 +73,11 @@ class Asked(NamedTuple):
     sources: Sources
     video: Video
     replays: bool
+
+    @property
+    def variant(self) -> Variant:
+        """The design's own policy, or what it is without replay."""
+        return own_variant(self.design, replays=self.replays)
 
 
 class Evaluator:
@@ -192,11 +198,6 @@ class Fitted:
         return self.asked.design
 
     @cached_property
-    def variant(self) -> Variant:
-        """The design's own policy, or what it is without replay."""
-        return own_variant(self.design, replays=self.asked.replays)
-
-    @cached_property
     def hardware(self) -> str:
         """Key of its hardware."""
         return hardware_key(self.design)
@@ -226,12 +227,11 @@ class Machines:
         Raises:
             InputError: One of them cannot be simulated.
         """
-        decided: dict[tuple[Any, ...], list[int]] = {}
-        for number, each in enumerate(points):
-            design, sources, video, _ = each.asked
-            batches = self.batches(design, sources, video, each.variant)
-            key = each.structure, each.variant, video, batches
-            decided.setdefault(key, []).append(number)
+        keys = (
+            (each.structure, each.asked.variant, each.asked.video, self.batches(each.asked))
+            for each in points
+        )
+        decided = grouped(zip(keys, range(len(points)), strict=True))
         # Decisions that meet the same hardware are further batches of one run, which takes half the
         # time; not if attention reads what follows from them.
         groups: dict[Hashable, list[tuple[int, Batches]]] = {}
@@ -247,9 +247,10 @@ class Machines:
             found |= {number: row for (number, _), row in zip(group, rows, strict=True)}
         return [found[number] for number in range(len(points))]
 
-    def batches(self, design: Design, sources: Sources, video: Video, variant: Variant) -> Batches:
-        """The decisions that a policy on a design consumes."""
-        policy = design.policy
+    def batches(self, asked: Asked) -> Batches:
+        """The decisions that the policy of a point consumes."""
+        design, sources, video, _ = asked
+        policy, variant = design.policy, asked.variant
         return self.decisions.get(
             (
                 tuple(trace.sha256 for trace in sources.traces),
@@ -311,7 +312,7 @@ class Machines:
                 Candidate(each.design, each.fit, number[each.hardware], parts.index(own))
                 for each, own in some
             ]
-            chosen, video = variant or first.variant, first.asked.video
+            chosen, video = variant or first.asked.variant, first.asked.video
             yield from simulate_rows(candidates, chosen, batches, video, phases)
 
 

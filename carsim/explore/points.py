@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.base.errors import InputError
+from carsim.base.groups import grouped
 from carsim.explore.study import MOST_POINTS, Study, value_of
 from carsim.machine.hardware import SECTION_COLUMNS
 
@@ -68,10 +69,8 @@ class Point:
 
 def chunks_of(points: Iterable[Point]) -> list[list[Point]]:
     """Points whose hardware is simulated together; those that share it side by side."""
-    chunks: dict[str, list[Point]] = {}
-    for point in sorted(points, key=lambda point: point.neighbourhood):
-        chunks.setdefault(point.structure, []).append(point)
-    return list(chunks.values())
+    ordered = sorted(points, key=lambda point: point.neighbourhood)
+    return list(grouped((point.structure, point) for point in ordered).values())
 
 
 def make_points(study: Study) -> list[Point]:
