@@ -121,8 +121,7 @@ def _worked(asked: Asked, evaluator: Evaluator) -> Cell:
     design, video, variant = asked.design, asked.video, asked.variant
     batches = evaluator.machines.batches(asked)
     hw = Hardware(design)
-    steps = range(video.n_steps // design.policy.tokens_per_step)
-    plan = Plan(Unhindered(hw), video, variant.attention, variant.schedule, batches.rule, steps)
+    plan = Plan.of(Unhindered(hw), video, variant, batches.rule)
     none_replays = replace(batches, replay=np.zeros_like(batches.replay))
     totals = simulate(plan, none_replays).totals
     rows = [
@@ -242,8 +241,7 @@ class Bounds:
     def stream_rate(self) -> Floats:
         """Most tokens per second of a stream."""
         parts = self.parts
-        rate: Floats = parts["tokens"] * parts["steps"] / self.latency("prefill")
-        return rate
+        return parts["tokens"] * parts["steps"] / self.latency("prefill")
 
 
 def _without(by_kind: Mapping[str, Floats], left_out: tuple[str, ...]) -> Iterator[Floats]:

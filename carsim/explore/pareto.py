@@ -136,8 +136,7 @@ def front(values: Floats) -> NDArray[np.bool_]:
         on_front[places[0]] = True
         others = (points < points[0]).any(axis=1)
         points, places = points[others], places[others]
-    result: NDArray[np.bool_] = on_front[inverse.ravel()]
-    return result
+    return on_front[inverse.ravel()]
 
 
 def knee(values: Floats) -> int:

@@ -118,8 +118,7 @@ class DistinctRows:
 
     def row_of(self, steps: int | slice = slice(None)) -> NDArray[np.intp]:
         """Index into ``rows`` of each layer-step, [G, s, L], or of those of one step, [G, L]."""
-        found: NDArray[np.intp] = self.number_of[self.codes[:, steps]]
-        return found
+        return self.number_of[self.codes[:, steps]]
 
 
 def _codes(replay: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[np.bool_]]:

@@ -228,8 +228,7 @@ def _transfers(phase: Phase, timing: Timing) -> Iterator[Transfer]:
 def _first(moments: Ints, nbytes: Ints) -> Ints:
     """The first moment of the lanes that have bytes, [n]; 0 without one."""
     latest = moments.max(axis=1, keepdims=True)
-    first: Ints = np.where(nbytes > 0, moments, latest).min(axis=1)
-    return first
+    return np.where(nbytes > 0, moments, latest).min(axis=1)
 
 
 def _in_turn(

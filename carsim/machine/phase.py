@@ -279,8 +279,7 @@ def _booked(steps: Sequence[Step], timing: Timing, last: NDArray[np.intp]) -> tu
 
     def of_lane(figure: Ints) -> Ints:
         phases, lanes = figure.shape
-        found: Ints = figure[rows if phases > 1 else 0, last if lanes > 1 else 0]
-        return found
+        return figure[rows if phases > 1 else 0, last if lanes > 1 else 0]
 
     for step, *moments in zip(steps, timing.begun, timing.array_begun, timing.ended, strict=True):
         begun, array_begun, ended = (at[rows, last] for at in moments)

@@ -14,6 +14,7 @@ from carsim.hardware.schedule import BASELINE, Schedule
 from carsim.machine.cases import AttendCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
+from carsim.machine.variants import Variant
 from carsim.workload.body import in_window
 from carsim.workload.geometry import Video
 
@@ -38,6 +39,12 @@ class Plan:
     schedule: str
     rule: ReplayRule | None
     steps: Sequence[int]
+
+    @classmethod
+    def of(cls, phases: Phases, video: Video, variant: Variant, rule: ReplayRule | None) -> "Plan":
+        """A policy in all steps of a video."""
+        steps = range(video.n_steps // phases.hw.design.policy.tokens_per_step)
+        return cls(phases, video, variant.attention, variant.schedule, rule, steps)
 
     @property
     def hw(self) -> Hardware:
@@ -135,6 +142,5 @@ class Plan:
         if self.rule is not None:
             decision_at = later(decision_at, self.rule.known_at)
         if decision_at == "q":
-            known: NDArray[np.int64] = attention + output
-            return known
+            return attention + output
         return np.zeros_like(attention) + (output if decision_at == "attention" else 0)

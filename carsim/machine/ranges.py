@@ -144,8 +144,7 @@ def _slowest(plan: "Plan") -> Fraction:
         windows = hw.design.model.body.layers_by_window()
         runs = [int(plan.reads[each].chunk_bytes(hw).min()) for each in windows]
     rates = [each.gather_rate(hw.path_of[Stream.KV], min(runs)) for each in hw.designs]
-    slowest: Fraction = min(rates + [path.rate for each in hw.designs for path in each.paths])
-    return slowest
+    return min(rates + [path.rate for each in hw.designs for path in each.paths])
 
 
 def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]:

@@ -263,18 +263,10 @@ def simulate_rows(
             energy.
     """
     variant = replace(variant, method=batches.method)
-    at_once = candidates[0].design.policy.tokens_per_step
-    plan = Plan(
-        phases,
-        video,
-        variant.attention,
-        variant.schedule,
-        batches.rule,
-        range(video.n_steps // at_once),
-    )
+    plan = Plan.of(phases, video, variant, batches.rule)
     simulations = simulate_designs(plan, batches)
-    parts = batches.every_part
-    ratios = [replay_ratio(each.replay, video.tokens_per_frame // at_once) for each in parts]
+    parts, steps = batches.every_part, video.tokens_per_frame // plan.tokens_per_step
+    ratios = [replay_ratio(each.replay, steps) for each in parts]
     rows = []
     for design, fit, number, part in candidates:
         simulation = simulations[part][number]

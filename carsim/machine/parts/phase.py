@@ -42,8 +42,7 @@ def _spread(phase: Phase, lengths: Ints, played: NDArray[np.intp], timing: Timin
         """A figure of all phases, [n, K], from that of those played, given the work before it."""
         work = np.broadcast_to(work, (phase.n, figure.shape[1]))
         waits = [np.interp(lengths, lengths[played], lane) for lane in (figure - work[played]).T]
-        found: Ints = work + np.rint(waits).astype(np.int64).T
-        return found
+        return work + np.rint(waits).astype(np.int64).T
 
     times = np.empty((5, len(phase.steps), phase.n, phase.lanes), np.int64)
     begun = np.zeros((1, 1), np.int64)
