@@ -27,15 +27,13 @@ below the value (``carsim validate boards --every``).
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import fsum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from carsim.base.errors import InputError
+from carsim.design import Design
 from carsim.hardware.technology.base import Resources
 from carsim.hardware.technology.constant import Constant, by_kind
 from carsim.workload.activity import Activity
-
-if TYPE_CHECKING:
-    from carsim.design import Design
 
 PICO, MEGA = 1e-12, 1e6
 
@@ -122,7 +120,7 @@ class EnergyReport:
         )
 
 
-def energy(design: "Design", activity: Activity, resources: Resources) -> EnergyReport:
+def energy(design: Design, activity: Activity, resources: Resources) -> EnergyReport:
     """Joules that a piece of work costs.
 
     Args:

@@ -322,10 +322,7 @@ def hardware_key(design: Design) -> str:
     What no phase depends on is left out by name; all else counts as hardware.
     """
     raw = design.model_dump(mode="json", exclude={"name", "description", "energy"})
-    raw["policy"] = {
-        "batch": design.policy.batch,
-        "tokens_per_step": design.policy.tokens_per_step,
-    }
+    raw["policy"] = {"batch": design.policy.batch, "tokens_per_step": design.policy.tokens_per_step}
     for field in design.board.UNTIMED:
         raw["board"].pop(field, None)
     for memory in raw["board"]["memories"].values():

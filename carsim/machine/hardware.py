@@ -29,12 +29,7 @@ from carsim.hardware.memory import AccessPattern, MemoryPath, Path, memory_path
 from carsim.hardware.schedule import Schedule
 from carsim.workload.ops import Stream
 
-COLUMNS = (
-    "tile_kib",
-    "weight_buffer_kib",
-    "kv_buffer_kib",
-    "exchange_bytes_per_cycle",
-)
+COLUMNS = ("tile_kib", "weight_buffer_kib", "kv_buffer_kib", "exchange_bytes_per_cycle")
 """Numbers of a machine in which designs that are simulated together may differ."""
 
 SECTION_COLUMNS = {

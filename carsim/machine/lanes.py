@@ -143,13 +143,7 @@ def lower(
 
 
 def _step(
-    hw: Hardware,
-    op: Op,
-    loads: Ints,
-    split: bool,
-    own: Cost,
-    spread: Cost,
-    exchanged: Count,
+    hw: Hardware, op: Op, loads: Ints, split: bool, own: Cost, spread: Cost, exchanged: Count
 ) -> Step:
     """The step of an op.
 

@@ -7,7 +7,6 @@ To add a metric, add one row to the table: every output then has it. One from ou
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from carsim.base.registry import Registry
 from carsim.base.text import with_ends
@@ -15,11 +14,9 @@ from carsim.base.units import GB
 from carsim.hardware.technology import TECHNOLOGIES, Technology
 from carsim.hardware.technology.price import total
 from carsim.machine.limits import shares_by_limit
+from carsim.machine.row import RowResult
 from carsim.machine.simulate import LAYER_PHASES
 from carsim.metrics.metric import Metric, Run, Value
-
-if TYPE_CHECKING:
-    from carsim.machine.row import RowResult
 
 PHASES = {
     "prefill": "prefill",
@@ -47,7 +44,7 @@ INTERVALS = {
 }
 """Metric -> the metrics that are the ends of its interval."""
 
-Get = Callable[["RowResult", Run | None], Value]
+Get = Callable[[RowResult, Run | None], Value]
 
 
 def _phase_seconds(phase: str) -> Get:
@@ -58,11 +55,11 @@ def _phase_limit(phase: str) -> Get:
     return lambda row, run: {each.phase: each.limited_by for each in row.limits}.get(phase)
 
 
-def _dense_latency_s(row: "RowResult", run: Run | None) -> float | None:
+def _dense_latency_s(row: RowResult, run: Run | None) -> float | None:
     return None if run is None else run.dense_latency_s
 
 
-def _speedup(row: "RowResult", run: Run | None) -> Value:
+def _speedup(row: RowResult, run: Run | None) -> Value:
     dense = _dense_latency_s(row, run)
     return None if dense is None else dense / row.latency_s
 
@@ -102,7 +99,7 @@ def _joules(of: str) -> Callable[[int], Get]:
     return lambda which: lambda row, run: getattr(getattr(row, of), ("low_j", "high_j")[which])
 
 
-def _frames_per_s(row: "RowResult", run: Run | None) -> Value:
+def _frames_per_s(row: RowResult, run: Run | None) -> Value:
     video = row.simulation.plan.video
     return None if video.kind == "text" else video.n_frames / row.seconds_per_video
 
@@ -338,7 +335,7 @@ def interval_text(name: str, look_up: Callable[[str], Value]) -> str:
     return with_ends(text, ends[0], ends[1], " to ") if ends and "-" not in ends else text
 
 
-def figures(row: "RowResult | None", run: Run | None = None) -> dict[str, Value]:
+def figures(row: RowResult | None, run: Run | None = None) -> dict[str, Value]:
     """All figures of a row by the names of :data:`METRICS`.
 
     Args:

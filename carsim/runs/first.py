@@ -108,11 +108,7 @@ class Wish:
         sections = {"board": {"preset": board}, "model": model_base(model)}
         file = Path(model).resolve()
         stem = file.parent.name if file.name == "config.json" else file.name.removesuffix(".json")
-        return cls(
-            {"name": f"{stem}_{board}", **sections},
-            Path(f"{stem} on {board}"),
-            **more,
-        )
+        return cls({"name": f"{stem}_{board}", **sections}, Path(f"{stem} on {board}"), **more)
 
     @property
     def keeps_precision(self) -> bool:

@@ -132,11 +132,7 @@ def fit_of(design: Design, sources: Sources, video: Video, *, replays: bool = Tr
 
 
 def _simulated(
-    design: Design,
-    sources: Sources,
-    video: Video,
-    fit: FitReport,
-    phases: Phases,
+    design: Design, sources: Sources, video: Video, fit: FitReport, phases: Phases
 ) -> list[RowResult]:
     """A row for each policy of the comparison; those with equal decisions share them."""
     rows: list[RowResult] = []
