@@ -170,7 +170,7 @@ def latin_hypercube(points: int, axes: int, rng: np.random.Generator) -> NDArray
 
 def changes_of(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
     """Fields that axis values set, and those that all points share."""
-    changes = dict(study.fixed)
+    changes = dict(study.file.set)
     for axis in study.axes:
         changes |= axis.changes(values[axis.name])
     return changes

@@ -25,7 +25,6 @@ are written once per tile and never read back.
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
 
 from carsim.hardware.machine import Array
 from carsim.machine.array import gemm_cycles
@@ -85,20 +84,23 @@ def product(array: Array, gemm: Gemm, supply: Supply) -> Product:
     weights, inputs, outputs = (copies * elements for elements in (k * n, m * k, m * n))
     compute = gemm_cycles(array, [gemm])
     memory = _cycles(weights + inputs + outputs, supply.bytes_per_cycle)
-    passes = _passes(array, gemm)
-    port = _cycles(
-        weights * passes.weights + inputs * (passes.inputs + 1) + outputs * (passes.outputs + 1),
-        supply.port_bytes_per_cycle,
-    )
+    rows, cols = array.rows, array.cols
+    # Passes of weights, activations and results between array and buffer.
+    of_weights, of_inputs, of_outputs = {
+        "output_stationary": (-(-m // rows), -(-n // cols), 1),
+        "input_stationary": (-(-m // cols), 1, -(-k // rows)),
+    }.get(array.dataflow, (1, -(-n // cols), -(-k // rows)))
+    carried = weights * of_weights + inputs * (of_inputs + 1) + outputs * (of_outputs + 1)
+    port = _cycles(carried, supply.port_bytes_per_cycle)
     half = supply.buffer_bytes // 2 if supply.buffer_bytes else 0
-    piece = min(weights, half or array.rows * array.cols)
+    piece = min(weights, half or rows * cols)
     first = _cycles(piece, supply.fill_bytes_per_cycle or supply.bytes_per_cycle)
     last_piece = -(-compute * piece // weights)
     drain = 0
     if half:
         # Halves that filled up have left meanwhile; the array's columns empty the last one.
-        held = (outputs * passes.outputs - 1) % half + 1
-        drain = -(-held // array.cols)
+        held = (outputs * of_outputs - 1) % half + 1
+        drain = -(-held // cols)
     through = memory + last_piece if memory else 0
     return Product(
         compute_cycles=compute,
@@ -106,24 +108,6 @@ def product(array: Array, gemm: Gemm, supply: Supply) -> Product:
         total_cycles=max(first + compute, through, port) + drain,
         moved_bytes=weights + inputs + outputs,
     )
-
-
-class _Passes(NamedTuple):
-    """Passes of weights, activations and results between array and buffer."""
-
-    weights: int
-    inputs: int
-    outputs: int
-
-
-def _passes(array: Array, gemm: Gemm) -> _Passes:
-    rows, cols = array.rows, array.cols
-    m, k, n, _ = gemm
-    if array.dataflow == "output_stationary":
-        return _Passes(-(-m // rows), -(-n // cols), 1)
-    if array.dataflow == "input_stationary":
-        return _Passes(-(-m // cols), 1, -(-k // rows))
-    return _Passes(1, -(-n // cols), -(-k // rows))
 
 
 def _cycles(nbytes: int, rate: Fraction | int | None) -> int:

@@ -129,7 +129,7 @@ class Core:
     env: simpy.Environment
     number: int
     ports: Sequence[MemoryPort]
-    slots: tuple[int, int]
+    slots: Sequence[int]
     tasks: Sequence[Task]
     queue: InstructionQueue | None = None
     records: list[Record] = field(default_factory=list)
