@@ -270,18 +270,17 @@ class Machines:
     def dense_latencies_s(self, points: Sequence[Fitted]) -> list[float]:
         """Latency of dense decoding of each design; since all batches are alike, of one."""
         keys = [(each.hardware, each.asked.video) for each in points]
-        groups: dict[Hashable, dict[tuple[str, Video], Fitted]] = {}
-        for key, each in zip(keys, points, strict=True):
-            if key not in self.baselines:
-                together = each.structure, each.asked.video
-                groups.setdefault(together, {})[key] = each
-        for group in groups.values():
-            first = next(iter(group.values()))
+        pairs = zip(keys, points, strict=True)
+        new = {key: each for key, each in pairs if key not in self.baselines}
+        together = (((each.structure, each.asked.video), each) for each in new.values())
+        for group in grouped(together).values():
+            first = group[0]
             n_layers, policy = first.design.model.body.n_layers, first.design.policy
             decided = dense(first.asked.video.n_steps, n_layers, policy.batch)
             one = make_batches(decided, policy.batch, policy.tokens_per_step)
-            rows = self._together([(each, one) for each in group.values()], BASE)
-            self.baselines |= {key: row.latency_s for key, row in zip(group, rows, strict=True)}
+            rows = self._together([(each, one) for each in group], BASE)
+            for each, row in zip(group, rows, strict=True):
+                self.baselines[each.hardware, each.asked.video] = row.latency_s
         found = [self.baselines[key] for key in keys]
         for oldest in [*self.baselines][:-KEPT_BASELINES]:
             del self.baselines[oldest]
@@ -296,9 +295,7 @@ class Machines:
         most = max(1, TOGETHER_BYTES // n_bytes) if self._fidelity == SOLVED else 1
         for begin in range(0, len(points), most):
             some = points[begin : begin + most]
-            hardwares: dict[str, Hardware] = {}
-            for each, _ in some:
-                hardwares.setdefault(each.hardware, Hardware(each.design))
+            hardwares = {each.hardware: Hardware(each.design) for each, _ in some}
             phases = self.phases.get(
                 tuple(hardwares),
                 lambda found=hardwares: Phases(Columns.of([*found.values()]), self._fidelity),  # type: ignore[misc]

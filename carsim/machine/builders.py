@@ -16,7 +16,6 @@ the data, cores share it evenly.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -158,14 +157,12 @@ def _replay(hw: Hardware, replaying: Ints, at_work: Ints, damped: bool) -> Repla
     )
 
 
-BUILDERS: Mapping[str, Callable[..., Phase]] = MappingProxyType(
-    {
-        "qkv": _qkv,
-        "attention": _attention,
-        "output": _output,
-        "mlp": _mlp,
-        "head": _head,
-        "prefill": _prefill,
-    }
-)
+BUILDERS: Mapping[str, Callable[..., Phase]] = {
+    "qkv": _qkv,
+    "attention": _attention,
+    "output": _output,
+    "mlp": _mlp,
+    "head": _head,
+    "prefill": _prefill,
+}
 """Kinds of phases: (hardware, cases of the kind) -> n phases, as the rungs are given them."""

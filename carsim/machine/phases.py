@@ -9,7 +9,6 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -40,9 +39,7 @@ def _simulated(phase: Phase) -> Timing:
     return parts.simulate(phase)
 
 
-FIDELITIES: Mapping[str, Callable[[Phase], Timing]] = MappingProxyType(
-    {SOLVED: solver.solve, "tile": _simulated}
-)
+FIDELITIES: Mapping[str, Callable[[Phase], Timing]] = {SOLVED: solver.solve, "tile": _simulated}
 """Rungs of the ladder: solved for all phases at once, or simulated tile by tile."""
 
 
