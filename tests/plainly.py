@@ -44,10 +44,9 @@ def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
         attention = visit("attention", at, phases.attention(rule, cases))
         output = visit("output", at, phases.output(rule))
         known = plan.known_cycles(np.array([attention]), output)
-        for number, group in enumerate(plan.groups(scored)):
+        for number, (group, home) in enumerate(plan.groups(scored)):
             computing = ~batches.replay[at][None, group]
             start = known * (number == 0) if scored else None
-            home = group.start % hw.design.machine.cores
             mlps = MlpCases(computing, start, home, body.is_dense(at[2]))
             visit("mlp", at, phases.mlp(plan.schedule_of(scored), mlps, plan.rule))
     every = [*prefill(plan), *visits, *step_ends(plan)]

@@ -213,6 +213,15 @@ class Hardware:
         return split or self.design.machine.weight_sharing == "broadcast"
 
     @cached_property
+    def core_names(self) -> list[str]:
+        """Names of the cores in accounts and timelines."""
+        return [f"core {number}" for number in range(self.design.machine.cores)]
+
+    def busy_share(self, busy_cycles: Any, cycles: Any) -> Any:
+        """Share of the core cycles of so many cycles in which cores compute."""
+        return busy_cycles / (cycles * self.design.machine.cores)
+
+    @cached_property
     def home_loads(self) -> NDArray[np.int64]:  # [C]
         """Tokens of each core where all compute and nothing is split, most loaded first."""
         return self._spread(self.rows)

@@ -111,13 +111,17 @@ class Plan:
         """The policy's schedule; where nothing is decided, every core keeps its own sequences."""
         return self.phases.schedule(self.schedule) if scored else BASELINE
 
-    def groups(self, scored: bool) -> list[slice]:
-        """Tokens whose MLPs are dispatched together: as many as the Index Register holds."""
-        rows = self.hw.rows
+    def groups(self, scored: bool) -> list[tuple[slice, int]]:
+        """Tokens whose MLPs are dispatched together, and the core of the first up to attention.
+
+        They are as many as the Index Register holds.
+        """
+        rows, machine = self.hw.rows, self.hw.design.machine
         width = rows
         if self.schedule_of(scored).central:
-            width = min(rows, self.hw.design.machine.drs.index_register_bits)
-        return [slice(first, min(first + width, rows)) for first in range(0, rows, width)]
+            width = min(rows, machine.drs.index_register_bits)
+        firsts = range(0, rows, width)
+        return [(slice(n, min(n + width, rows)), n % machine.cores) for n in firsts]
 
     def aligned_outside(self, window: int | None) -> bool:
         """The cached key that the rule scores is not among those that a layer's attention reads.

@@ -131,7 +131,7 @@ class RowResult:
         at most; it has no time for adding what replays.
         """
         busy = sum(total.busy_cycles for total in self.simulation.totals.values())
-        share = busy / (self.cycles * self.design.machine.cores)
+        share = self.simulation.plan.hw.busy_share(busy, self.cycles)
         return min(share, 1.0) if self.is_bound else share
 
     @property

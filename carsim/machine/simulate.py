@@ -285,7 +285,7 @@ class _Steps:
         """
         plan, hw, batches = self.plan, self.plan.hw, self.batches.of_layers(layers)
         schedule = plan.schedule_of(self.scored)
-        for number, group in enumerate(plan.groups(self.scored)):
+        for number, (group, home) in enumerate(plan.groups(self.scored)):
             rows = batches.distinct(self.where, group)
             # The register takes the next group once the one before has left the cores.
             begun = known * (self.scored and number == 0)
@@ -294,7 +294,6 @@ class _Steps:
                 used, start_of = renumber(begun, hw.dispatch_cycles(schedule) + 1)
                 starts, start_of = used[None], start_of[:, case_of]
             # What decides is who computes, as far as it matters, and how long that is known.
-            home = group.start % hw.design.machine.cores
             cases = MlpCases(rows.rows, starts[0, :1] if self.scored else None, home, dense)
             first, same_as = distinct_rows(cases.alike(hw, schedule), hw.rows + 1)
             start, row = np.divmod(np.arange(len(first) * starts.shape[1]), len(first))

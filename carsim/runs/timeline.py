@@ -132,11 +132,11 @@ def record_timeline(row: RowResult, first: int, stop: int) -> Timeline:
     recorder = _Recorder(row)
     for step in range(first, stop):
         recorder.step(step)
-    used, cores = {each.track for each in recorder.slices}, range(plan.hw.design.machine.cores)
-    dispatcher, dmas = plan.schedule_of(True).label, ("DMA", *(f"DMA {core}" for core in cores))
+    used, cores = {each.track for each in recorder.slices}, plan.hw.core_names
+    dmas = ("DMA", *(name.replace("core", "DMA") for name in cores))
     ports = (f"port {path.name}" for path in plan.hw.paths)
-    tracks = [f"core {core}" for core in cores]  # idle ones, too
-    tracks = [dispatcher] * (dispatcher in used) + tracks
+    dispatcher = plan.schedule_of(True).label
+    tracks = [dispatcher] * (dispatcher in used) + cores  # idle ones, too
     tracks += [each for each in (*dmas, *ports) if each in used]
     return Timeline(
         recorder.now, (STEPS, PHASES, *tracks), tuple(recorder.slices), tuple(recorder.samples)
@@ -188,9 +188,8 @@ class _Recorder(Phases):
             cases = cases._replace(attended=attended, runs=runs)
         attention = self.attention(rule, cases)
         known = plan.known_cycles(attention.cycles, self.output(rule).cycles)
-        for number, group in enumerate(plan.groups(scored)):
+        for number, (group, home) in enumerate(plan.groups(scored)):
             start = known * (number == 0) if scored else None
-            home = group.start % self.hw.design.machine.cores
             computing = ~self._batches.replay[at][None, group]
             cases_of = MlpCases(computing, start, home, body.is_dense(layer))
             self.mlp(plan.schedule_of(scored), cases_of, plan.rule)
@@ -227,7 +226,7 @@ class _Recorder(Phases):
             if moves:
                 rate = nbytes / GB / seconds
                 self.samples.append(Sample(f"{path.name} GB/s", self.now, rate))
-        busy = int(found.busy_cycles[0]) / (cycles * design.machine.cores)
+        busy = self.hw.busy_share(int(found.busy_cycles[0]), cycles)
         self.samples.append(Sample("cores busy", self.now, busy))
         self.now += cycles
 
@@ -253,7 +252,7 @@ def usage_by_step(row: RowResult) -> Usage:
     return Usage(
         clock_mhz=clock_mhz,
         cycles=cycles,
-        core_busy=by_step("busy_cycles") / (cycles * plan.hw.design.machine.cores),
+        core_busy=plan.hw.busy_share(by_step("busy_cycles"), cycles),
         memory_utilisation=used,
         replay_ratio=row.batches.replay[0].mean(axis=(1, 2)),
     )

@@ -54,8 +54,8 @@ class HeadStep(NamedTuple):
         n: Its outputs.
         ops_per_output: Element operations for each of them.
         normed: The inputs are normed before it.
-        best: Outputs that each core keeps as they stream, and passes on with their tokens; 0: all.
-        cores: Cores that do.
+        best: Outputs that each core keeps as they stream; 0: all.
+        gathered: Those of all cores that are passed on with their tokens; 0: all.
     """
 
     k: int = 0
@@ -63,7 +63,7 @@ class HeadStep(NamedTuple):
     ops_per_output: int = 0
     normed: bool = False
     best: int = 0
-    cores: int = 1
+    gathered: int = 0
 
 
 class HeadPass(NamedTuple):
@@ -93,9 +93,7 @@ def head_passes(model: Model, *, guided: bool = True, cores: int = 1) -> tuple[H
     head, body = model.head, model.body
     if isinstance(head, LinearHead):
         n, best = head.vocabulary, min(CANDIDATES, head.vocabulary)
-        step = HeadStep(
-            body.hidden_size, n, STREAMED_LOGIT_OPS, normed=True, best=best, cores=cores
-        )
+        step = HeadStep(body.hidden_size, n, STREAMED_LOGIT_OPS, True, best, cores * best)
         return (HeadPass((step,)),)
     logit_ops = SOFTMAX_OPS + (GUIDANCE_OPS if guided else 0)
     d, ff = head.hidden_size, head.ffn_size
@@ -140,5 +138,5 @@ def head_op(model: Model, step: HeadStep, share: Share, codes: Count = 0) -> Op:
         vector_ops=rows * (columns * step.ops_per_output + moved),
         stream=Stream.HEAD,
         stream_bytes=share.streams * model.weights.bytes_of(step.k * columns),
-        gathered_elements=rows * (2 * step.cores * step.best or step.n),
+        gathered_elements=rows * (2 * step.gathered or step.n),
     )

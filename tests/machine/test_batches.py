@@ -136,10 +136,10 @@ def test_a_sequence_moves_where_its_core_is_not_its_home(
 
 def test_a_small_register_is_filled_group_by_group() -> None:
     plan = make_plan(drs={"index_register_bits": 3})
-    assert plan.groups(True) == [slice(0, 3), slice(3, 4)]
-    assert plan.groups(False) == [slice(0, 4)]
+    assert plan.groups(True) == [(slice(0, 3), 0), (slice(3, 4), 3 % plan.hw.design.machine.cores)]
+    assert plan.groups(False) == [(slice(0, 4), 0)]
     # Without a register, static takes the whole batch at once.
-    assert make_plan("static", drs={"index_register_bits": 3}).groups(True) == [slice(0, 4)]
+    assert make_plan("static", drs={"index_register_bits": 3}).groups(True) == [(slice(0, 4), 0)]
 
 
 def test_a_decision_is_taken_from_the_second_frame_on() -> None:
