@@ -5,15 +5,12 @@ common is kept from one to the next. A point that is refused or does not fit is 
 """
 
 import json
-import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
 from typing import Any, Generic, NamedTuple, TypeVar
-
-import numpy as np
 
 from carsim.base.errors import InputError
 from carsim.base.groups import grouped
@@ -385,11 +382,8 @@ def _asked_for(captured: Video, changes: Mapping[str, Any]) -> Video:
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON and columns of a frame can hold it: what is not finite becomes None."""
-    if isinstance(value, np.generic):
-        value = value.item()
+    """The value as JSON and columns of a frame can hold it; metrics are finite already."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()  # halves of letters
-    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
-        return float(value)
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    is_huge = isinstance(value, int) and not -(1 << 63) <= value < 1 << 63
+    return float(value) if is_huge else value
