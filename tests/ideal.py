@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 from strategies import raw_design
 
-from carsim.decisions.attention import PLAIN
 from carsim.decisions.replay import ReplayRule
 from carsim.design import build_design
 from carsim.machine.cases import AttendCases
@@ -37,7 +36,8 @@ def attend(
 ) -> Outcome:
     """Dense attention over so many tokens each."""
     tokens = np.atleast_1d(np.asarray(attended, np.int64))
-    return phases.attention(rule, AttendCases(tokens, np.ones_like(tokens), tokens), PLAIN, outside)
+    cases = AttendCases(tokens, np.ones_like(tokens), tokens, aligned_outside=outside)
+    return phases.attention(rule, cases)
 
 
 def ideal_hardware(

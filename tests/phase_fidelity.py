@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from carsim.base.yaml_file import parse_yaml
-from carsim.decisions.attention import PLAIN
 from carsim.decisions.replay import FASTCAR
 from carsim.design import Design, load_design, override
 from carsim.hardware.schedule import BASELINE
@@ -55,7 +54,7 @@ def phase_of(design: Design, rng: np.random.Generator) -> Phase:
     if kind == "attention":
         tokens = rng.integers(64, 3000, 1)
         cases = AttendCases(tokens, np.ones_like(tokens), tokens)
-        return BUILDERS[kind](hw, rule, cases, PLAIN, False)
+        return BUILDERS[kind](hw, rule, cases)
     computing = rng.random((1, hw.batch)) < rng.choice([0.3, 0.6, 1.0])
     schedule = Phases(hw).schedule(design.policy.schedule) if rule else BASELINE
     known = rng.choice([0, 500, 10**6], 1) if rule else None

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.machine.batches import Batches
-from carsim.machine.cases import AttendCases, MlpCases
+from carsim.machine.cases import MlpCases
 from carsim.machine.phase import Outcome
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import (
@@ -37,19 +37,16 @@ def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
         visit("qkv", at, phases.qkv(rule))
         body = hw.design.model.body
         window = body.window_of(at[2])
-        cases = plan.reads(window).take(np.array([step]))
+        cases = plan.reads[window].take([step])
         if batches.reads is not None and plan.attention.records:
             attended, runs = (each[at][None] for each in batches.reads)
-            cases = AttendCases(attended, runs, cases.contexts)
-        outside = plan.aligned_outside(window)
-        found = phases.attention(rule, cases, plan.attention, outside, plan.frame_steps)
-        attention = visit("attention", at, found)
+            cases = cases._replace(attended=attended, runs=runs)
+        attention = visit("attention", at, phases.attention(rule, cases))
         output = visit("output", at, phases.output(rule))
         known = plan.known_cycles(np.array([attention]), output)
-        for number, group in enumerate(plan.groups(scored)):
+        for number, (group, home) in enumerate(plan.groups(scored)):
             computing = ~batches.replay[at][None, group]
             start = known * (number == 0) if scored else None
-            home = group.start % hw.design.machine.cores
             mlps = MlpCases(computing, start, home, body.is_dense(at[2]))
             visit("mlp", at, phases.mlp(plan.schedule_of(scored), mlps, plan.rule))
     every = [*prefill(plan), *visits, *step_ends(plan)]

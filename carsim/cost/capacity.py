@@ -23,18 +23,16 @@ it); no fragmentation, no alignment; the few keys and values of the depth transf
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from carsim.decisions.attention.base import Ints
 from carsim.decisions.replay import FASTCAR, MachineShape, ReplayRule
+from carsim.design import Design
 from carsim.workload.body import in_window
 from carsim.workload.geometry import Video
 from carsim.workload.model import Model
-
-if TYPE_CHECKING:
-    from carsim.design import Design
 
 
 class Content(NamedTuple):
@@ -65,7 +63,7 @@ class MemoryUse:
 
 
 def capacity(
-    design: "Design", video: Video, rule: ReplayRule | None = FASTCAR, kv_held: Ints | None = None
+    design: Design, video: Video, rule: ReplayRule | None = FASTCAR, kv_held: Ints | None = None
 ) -> tuple[MemoryUse, ...]:
     """Contents of the board's memories, sorted by name, empty memories included.
 
@@ -84,7 +82,7 @@ def capacity(
 
 
 def contents(
-    design: "Design", video: Video, rule: ReplayRule | None = FASTCAR, kv_held: Ints | None = None
+    design: Design, video: Video, rule: ReplayRule | None = FASTCAR, kv_held: Ints | None = None
 ) -> tuple[Content, ...]:
     """Everything that the design keeps in external memory, and where; arguments as above."""
     model, placement, body = design.model, design.machine.placement, design.model.body
@@ -136,7 +134,7 @@ def machine_shape(model: Model, of: int = 1) -> MachineShape:
 
 
 def kv_elements(
-    design: "Design",
+    design: Design,
     video: Video,
     rule: ReplayRule | None = FASTCAR,
     held: int | None = None,

@@ -27,15 +27,13 @@ below the value (``carsim validate boards --every``).
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import fsum
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from carsim.base.errors import InputError
+from carsim.design import Design
 from carsim.hardware.technology.base import Resources
 from carsim.hardware.technology.constant import Constant, by_kind
 from carsim.workload.activity import Activity
-
-if TYPE_CHECKING:
-    from carsim.design import Design
 
 PICO, MEGA = 1e-12, 1e6
 
@@ -71,8 +69,7 @@ class EnergyPart:
     constant: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Joules:
+class Joules(NamedTuple):
     """A sum of parts with its interval."""
 
     value_j: float
@@ -101,18 +98,29 @@ class EnergyReport:
         """Joules of the work beyond those that the configured board draws doing nothing."""
         return _total(part for part in self.parts if not part.idle)
 
-    def scaled(self, factor: float) -> "EnergyReport":
-        """Joules of ``factor`` times the work, say ``1 / videos`` for those of a video."""
-        ends = ("value_j", "low_j", "high_j")
+    def scaled(self, factor: float, times: tuple[float, float] | None = None) -> "EnergyReport":
+        """Joules of a part of the work, or of several times as much.
+
+        Args:
+            factor: Say ``1 / videos`` for the joules of a video.
+            times: Least and most time over the expected one, by which the ends of what is drawn by
+                being there err, too.
+        """
+        fast, slow = times or (1.0, 1.0)
         return EnergyReport(
             tuple(
-                replace(part, **{end: getattr(part, end) * factor for end in ends})
+                replace(
+                    part,
+                    value_j=part.value_j * factor,
+                    low_j=part.low_j * factor * (fast if part.idle else 1.0),
+                    high_j=part.high_j * factor * (slow if part.idle else 1.0),
+                )
                 for part in self.parts
             )
         )
 
 
-def energy(design: "Design", activity: Activity, resources: Resources) -> EnergyReport:
+def energy(design: Design, activity: Activity, resources: Resources) -> EnergyReport:
     """Joules that a piece of work costs.
 
     Args:
@@ -176,11 +184,7 @@ def _part(
 
 def _total(parts: Iterable[EnergyPart]) -> Joules:
     chosen = tuple(parts)
-    return Joules(
-        fsum(part.value_j for part in chosen),
-        fsum(part.low_j for part in chosen),
-        fsum(part.high_j for part in chosen),
-    )
+    return Joules(*(fsum(getattr(part, end) for part in chosen) for end in Joules._fields))
 
 
 def _named(field: str, table: Mapping[str, Constant], key: str) -> tuple[str, Constant]:

@@ -23,22 +23,20 @@ head at a time; a schedule that packs sequences finds no more room in a core tha
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from carsim.base.text import count
 from carsim.base.units import KIB
 from carsim.cost.capacity import MemoryUse, capacity
 from carsim.decisions.attention.base import Ints
 from carsim.decisions.replay import FASTCAR, ReplayRule
+from carsim.design import Design
+from carsim.hardware.machine import Machine
 from carsim.hardware.technology.base import Count, FitRow, Resources, amount
 from carsim.hardware.technology.price import Price
 from carsim.workload.geometry import Video
 from carsim.workload.head import CANDIDATES
 from carsim.workload.model import DepthTransformer, LinearHead, Model
-
-if TYPE_CHECKING:
-    from carsim.design import Design
-    from carsim.hardware.machine import Machine
 
 __all__ = ["FitReport", "FitRow", "activation_bytes_per_token", "check_fit", "head_kv_bytes"]
 
@@ -97,7 +95,7 @@ class Widest(NamedTuple):
 
 
 def check_fit(
-    design: "Design", video: Video, rule: ReplayRule | None = FASTCAR, kv_held: Ints | None = None
+    design: Design, video: Video, rule: ReplayRule | None = FASTCAR, kv_held: Ints | None = None
 ) -> FitReport:
     """Check a design against its board.
 
@@ -123,7 +121,7 @@ def check_fit(
     )
 
 
-def sequences_per_core(machine: "Machine", batch: int, *, split: bool) -> int:
+def sequences_per_core(machine: Machine, batch: int, *, split: bool) -> int:
     """Sequences whose activations one core holds at once.
 
     Where matrices are split over the cores, every core works on all of them; otherwise they are
@@ -132,7 +130,7 @@ def sequences_per_core(machine: "Machine", batch: int, *, split: bool) -> int:
     return batch if split else -(-batch // machine.cores)
 
 
-def widest_activations(model: Model, machine: "Machine", batch: int, max_context: int) -> Widest:
+def widest_activations(model: Model, machine: Machine, batch: int, max_context: int) -> Widest:
     """The widest set of activations that are alive at once in one core while a step is decoded.
 
     Residual and block input stay while a block runs. In attention, Q, K, V, one head's scores and
@@ -161,13 +159,13 @@ def widest_activations(model: Model, machine: "Machine", batch: int, max_context
     return max(sets)
 
 
-def streamed_head_bytes(model: Model, machine: "Machine") -> int:
+def streamed_head_bytes(model: Model, machine: Machine) -> int:
     """Bytes of one sequence in a core while a classifier's logits stream past their best."""
     blocks = model.activations.bytes_of(model.body.hidden_size + 2 * machine.array.cols)
     return int(blocks) + CANDIDATES * CANDIDATE_BYTES
 
 
-def activation_bytes_per_token(model: Model, machine: "Machine") -> int:
+def activation_bytes_per_token(model: Model, machine: Machine) -> int:
     """Bytes of the widest set of activations of one token in one core during prefill.
 
     Prefill takes blocks of tokens through a whole layer, so that a block is the activation buffer
@@ -188,18 +186,18 @@ def head_kv_bytes(model: Model) -> int:
     return int(head.n_layers * model.kv.bytes_of(2 * head.hidden_size * head.n_codes))
 
 
-def _share(machine: "Machine", split: bool) -> int:
+def _share(machine: Machine, split: bool) -> int:
     return machine.cores if split else 1
 
 
-def _attention(model: Model, machine: "Machine") -> int:
+def _attention(model: Model, machine: Machine) -> int:
     """Elements of one token in attention, scores left out."""
     body, share = model.body, _share(machine, machine.splits_attention)
     qkv = -(-(body.q_size + body.kv_elements) // share)
     return body.hidden_size + qkv + 2 * -(-body.hidden_size // share)
 
 
-def _mlp(model: Model, machine: "Machine") -> int:
+def _mlp(model: Model, machine: Machine) -> int:
     """Elements of one token in the MLP: while its inner layer is computed, or while it is read.
 
     Experts come one after the other, and what they put out is summed up meanwhile.
@@ -229,7 +227,7 @@ def memory_rows(memories: Iterable[MemoryUse]) -> list[FitRow]:
     ]
 
 
-def least_buffers_kib(design: "Design", video: Video) -> dict[str, int]:
+def least_buffers_kib(design: Design, video: Video) -> dict[str, int]:
     """Powers of two that hold what the buffers of one core must, by the key of the machine."""
     found: dict[str, int] = {}
     for key, row in buffer_rows(design, video):
@@ -238,7 +236,7 @@ def least_buffers_kib(design: "Design", video: Video) -> dict[str, int]:
     return found
 
 
-def buffer_rows(design: "Design", video: Video) -> list[tuple[str, FitRow]]:
+def buffer_rows(design: Design, video: Video) -> list[tuple[str, FitRow]]:
     """Rows of the buffers of one core, each with the key of the machine that enlarges it."""
     machine, model = design.machine, design.model
     rows_at_once = design.policy.batch * design.policy.tokens_per_step
@@ -271,7 +269,7 @@ def _per_core(sequences: int) -> str:
     return f"{count(sequences, 'sequence')} per core"
 
 
-def _warnings(design: "Design") -> Iterable[str]:
+def _warnings(design: Design) -> Iterable[str]:
     batch = design.policy.batch * design.policy.tokens_per_step
     slots = design.machine.drs.index_register_bits
     if batch > slots:

@@ -14,8 +14,9 @@ Simplifications: latency of memories, dispatch, exchange before MLPs and filling
 time. A metric that is not in :data:`BOUNDED` has no bound, and neither has a refused design.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -39,12 +40,11 @@ from carsim.machine.phase_ops import at_residual, felt_by_mlp, mlp_ops
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import simulate
-from carsim.machine.variants import own_variant
 from carsim.metrics import METRICS, PHASES, Setting
 from carsim.metrics.table import RESOURCES
 from carsim.workload.activity import Activity
 from carsim.workload.mlp import replay_op
-from carsim.workload.ops import Slice
+from carsim.workload.ops import Share
 
 SOFT = ("policy.tau", "policy.decision_scope")
 BUFFERS = ("machine.weight_buffer_kib", "machine.kv_buffer_kib", "machine.tile_kib")
@@ -72,6 +72,9 @@ NOT_HELD = (*SOFT, "policy.schedule", "energy", "board.fabric_clock_mhz", "machi
 MARGIN = 1e-9
 """Relative; rounding of estimates stays far below."""
 
+NOTHING: Floats = np.zeros(())
+"""Start of sums of arrays that broadcast to each other."""
+
 WORK = ("cycles", "macs", "vector_ops", "sram_bytes")
 LAYERS = tuple(name for name in PHASES if name != "mlp")
 
@@ -97,9 +100,8 @@ def _unhindered(phase: Phase, exchanges: bool = True) -> Outcome:
 
 def _decided(asked: Asked, evaluator: Evaluator) -> Cell:
     """Decisions: how many sequences compute."""
-    design, sources, video, replays = asked
-    variant = own_variant(design, replays=replays)
-    batches = evaluator.machines.batches(design, sources, video, variant)
+    design, video = asked.design, asked.video
+    batches = evaluator.machines.batches(asked)
     tokens = design.policy.tokens_per_step
     ratios = replay_ratio(batches.replay, video.tokens_per_frame // tokens)
     return {
@@ -116,12 +118,10 @@ def _decided(asked: Asked, evaluator: Evaluator) -> Cell:
 
 def _worked(asked: Asked, evaluator: Evaluator) -> Cell:
     """Work of all batches by kind of phase, [kinds, 4 + M]; MLPs by how many compute, [B + 1]."""
-    design, sources, video, replays = asked
-    variant = own_variant(design, replays=replays)
-    batches = evaluator.machines.batches(design, sources, video, variant)
+    design, video, variant = asked.design, asked.video, asked.variant
+    batches = evaluator.machines.batches(asked)
     hw = Hardware(design)
-    steps = range(video.n_steps // design.policy.tokens_per_step)
-    plan = Plan(Unhindered(hw), video, variant.attention, variant.schedule, batches.rule, steps)
+    plan = Plan.of(Unhindered(hw), video, variant, batches.rule)
     none_replays = replace(batches, replay=np.zeros_like(batches.replay))
     totals = simulate(plan, none_replays).totals
     rows = [
@@ -150,7 +150,7 @@ def _mlp_work(hw: Hardware, rule: ReplayRule | None, dense: bool) -> Ints:
 
     least = of(together)
     nbytes, cycles = least.dram_bytes.copy(), of(spread).cycles
-    replay = replay_op(model, computing[::-1], Slice(), damped=rule is not None and rule.damps)
+    replay = replay_op(model, Share(computing[::-1]), damped=rule is not None and rule.damps)
     nbytes[:, hw.replay_path] += replay.replay_bytes
     figures = (cycles, least.macs, least.vector_ops, least.sram_bytes)
     return np.column_stack([*figures, nbytes])
@@ -178,7 +178,7 @@ def _fitted(asked: Asked, wanted: tuple[str, ...], with_power: bool) -> Cell:
     figures = {name: np.nan if value is None else value for name, value in found.items()}
     figures |= {"ok": fit.fits, "share": max((row.share for row in rows), default=0.0)}
     if with_power:
-        second = _activity(cycles=round(board.fabric_clock_mhz * 1e6))
+        second = Activity(cycles=round(board.fabric_clock_mhz * 1e6))
         figures["watts"] = energy(design, second, used).board.value_j
     return figures
 
@@ -201,15 +201,11 @@ def _priced(asked: Asked) -> Cell:
     """Joules of a MAC, a vector operation, a byte on chip, and a byte of each memory."""
     design, none = asked.design, Resources({})
     names = sorted(design.board.memories)
-    units = [
-        *(_activity(**{figure: 1}) for figure in WORK[1:]),
-        *(_activity(dram_bytes={name: 1}) for name in names),
+    units: list[dict[str, Any]] = [
+        *({figure: 1} for figure in WORK[1:]),
+        *({"dram_bytes": {name: 1}} for name in names),
     ]
-    return {"joules": [energy(design, each, none).board.value_j for each in units]}
-
-
-def _activity(**changes: Any) -> Activity:
-    return replace(Activity(0, 0, 0, 0, {}), **changes)
+    return {"joules": [energy(design, Activity(**each), none).board.value_j for each in units]}
 
 
 @dataclass(frozen=True)
@@ -229,7 +225,7 @@ class Bounds:
 
     def seconds(self, *left_out: str) -> Floats:
         """Seconds of all batches."""
-        return _sum(_without(self.cycles, left_out)) / self.parts["hz"]
+        return sum(_without(self.cycles, left_out), NOTHING) / self.parts["hz"]
 
     def latency(self, *left_out: str) -> Floats:
         """Seconds of a batch."""
@@ -237,27 +233,19 @@ class Bounds:
 
     def joules(self, *left_out: str) -> Floats:
         """Joules of all batches."""
-        dynamic: Floats = (_sum(_without(self.work, left_out)) * self.parts["joules"]).sum(axis=-1)
+        work = sum(_without(self.work, left_out), NOTHING)
+        dynamic: Floats = (work * self.parts["joules"]).sum(axis=-1)
         return dynamic + self.parts["watts"] * self.seconds(*left_out)
 
     @property
     def stream_rate(self) -> Floats:
         """Most tokens per second of a stream."""
         parts = self.parts
-        rate: Floats = parts["tokens"] * parts["steps"] / self.latency("prefill")
-        return rate
+        return parts["tokens"] * parts["steps"] / self.latency("prefill")
 
 
 def _without(by_kind: Mapping[str, Floats], left_out: tuple[str, ...]) -> Iterator[Floats]:
     return (each for name, each in by_kind.items() if name not in left_out)
-
-
-def _sum(parts: Iterable[Floats]) -> Floats:
-    """Their sum; arrays broadcast to each other."""
-    total: Floats = np.zeros(())
-    for each in parts:
-        total = total + each
-    return total
 
 
 Bound = Callable[[Bounds], Floats]
@@ -338,17 +326,14 @@ def _timed(
         """Cycles of work, [..., 4 + M]."""
         n = work.shape[-1] - len(WORK)
         served = (work[..., len(WORK) + m] / rates[..., m] for m in range(n))
-        found = work[..., 0]
-        for each in served:
-            found = np.maximum(found, each)
-        return found
+        return reduce(np.maximum, served, work[..., 0])
 
     cycles = {name: later(worked["layers"][..., i, :]) for i, name in enumerate(LAYERS)}
     work = {name: worked["layers"][..., i, 1:] for i, name in enumerate(LAYERS)}
     computing, mlp = decided["computing"], worked["mlp"]
     counts = range(min(mlp.shape[-2], computing.shape[-1]))
-    cycles["mlp"] = _sum(computing[..., n] * later(mlp[..., n, :]) for n in counts)
-    work["mlp"] = _sum(computing[..., n, None] * mlp[..., n, 1:] for n in counts)
+    cycles["mlp"] = sum((computing[..., n] * later(mlp[..., n, :]) for n in counts), NOTHING)
+    work["mlp"] = sum((computing[..., n, None] * mlp[..., n, 1:] for n in counts), NOTHING)
     cycles["host"] = rated["host"] * decided["steps"] * decided["batches"]
     parts = {**decided, **rated}
     if with_power:

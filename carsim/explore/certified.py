@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.base.errors import InputError, SolverError
+from carsim.base.errors import SolverError
 from carsim.explore.bounds import bounds_of
 from carsim.explore.evaluate import Row
 from carsim.explore.grid import Floats, GridStudy, Step
@@ -46,9 +46,7 @@ class CertifiedFront:
     """
 
     def __init__(self, study: Study, step: Step = lambda done, total: None) -> None:
-        if not study.objectives:
-            place = f"study {study.name}: $.objectives"
-            raise InputError(place, "are missing", "name at least one, such as latency_s")
+        self._signs = directions(study.objectives, f"study {study.name}: $.objectives")
         self._study, self._grid = study, GridStudy(study, step)
         self._passing = np.flatnonzero(self._grid.passing())
         self.total = len(self._passing)
@@ -56,7 +54,6 @@ class CertifiedFront:
             raise no_points(study)
         bounds, misfits = bounds_of(self._grid)
         self._bounds: Floats = bounds[self._passing]
-        self._signs = directions(study.objectives)
         self._front: Floats = np.empty((0, len(self._signs)))
         self._added: list[Floats] = []
         self._cannot_fit = misfits[self._passing]

@@ -63,10 +63,7 @@ class Cluster(workers.Workers):
 
     def submit(self, points: list[Point], budget_s: float) -> "Future[workers.Answer]":
         """Begin to evaluate points."""
-        future: Future[workers.Answer] = self._executor.submit(
-            workers.evaluate_some, self.key, points, budget_s
-        )
-        return future
+        return self._executor.submit(workers.evaluate_some, self.key, points, budget_s)
 
     def alone(self, point: Point) -> Row:
         """A point of which Dask says that it kills workers has failed."""

@@ -5,7 +5,6 @@ common is kept from one to the next. A point that is refused or does not fit is 
 """
 
 import json
-import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +12,8 @@ from functools import cached_property
 from time import perf_counter
 from typing import Any, Generic, NamedTuple, TypeVar
 
-import numpy as np
-
 from carsim.base.errors import InputError
+from carsim.base.groups import grouped
 from carsim.base.yaml_file import shown
 from carsim.cost.fit import FitReport
 from carsim.decisions.choose import Sources
@@ -72,6 +70,11 @@ class Asked(NamedTuple):
     sources: Sources
     video: Video
     replays: bool
+
+    @property
+    def variant(self) -> Variant:
+        """The design's own policy, or what it is without replay."""
+        return own_variant(self.design, replays=self.replays)
 
 
 class Evaluator:
@@ -192,11 +195,6 @@ class Fitted:
         return self.asked.design
 
     @cached_property
-    def variant(self) -> Variant:
-        """The design's own policy, or what it is without replay."""
-        return own_variant(self.design, replays=self.asked.replays)
-
-    @cached_property
     def hardware(self) -> str:
         """Key of its hardware."""
         return hardware_key(self.design)
@@ -226,12 +224,11 @@ class Machines:
         Raises:
             InputError: One of them cannot be simulated.
         """
-        decided: dict[tuple[Any, ...], list[int]] = {}
-        for number, each in enumerate(points):
-            design, sources, video, _ = each.asked
-            batches = self.batches(design, sources, video, each.variant)
-            key = each.structure, each.variant, video, batches
-            decided.setdefault(key, []).append(number)
+        keys = (
+            (each.structure, each.asked.variant, each.asked.video, self.batches(each.asked))
+            for each in points
+        )
+        decided = grouped(zip(keys, range(len(points)), strict=True))
         # Decisions that meet the same hardware are further batches of one run, which takes half the
         # time; not if attention reads what follows from them.
         groups: dict[Hashable, list[tuple[int, Batches]]] = {}
@@ -247,9 +244,10 @@ class Machines:
             found |= {number: row for (number, _), row in zip(group, rows, strict=True)}
         return [found[number] for number in range(len(points))]
 
-    def batches(self, design: Design, sources: Sources, video: Video, variant: Variant) -> Batches:
-        """The decisions that a policy on a design consumes."""
-        policy = design.policy
+    def batches(self, asked: Asked) -> Batches:
+        """The decisions that the policy of a point consumes."""
+        design, sources, video, _ = asked
+        policy, variant = design.policy, asked.variant
         return self.decisions.get(
             (
                 tuple(trace.sha256 for trace in sources.traces),
@@ -269,18 +267,17 @@ class Machines:
     def dense_latencies_s(self, points: Sequence[Fitted]) -> list[float]:
         """Latency of dense decoding of each design; since all batches are alike, of one."""
         keys = [(each.hardware, each.asked.video) for each in points]
-        groups: dict[Hashable, dict[tuple[str, Video], Fitted]] = {}
-        for key, each in zip(keys, points, strict=True):
-            if key not in self.baselines:
-                together = each.structure, each.asked.video
-                groups.setdefault(together, {})[key] = each
-        for group in groups.values():
-            first = next(iter(group.values()))
+        pairs = zip(keys, points, strict=True)
+        new = {key: each for key, each in pairs if key not in self.baselines}
+        together = (((each.structure, each.asked.video), each) for each in new.values())
+        for group in grouped(together).values():
+            first = group[0]
             n_layers, policy = first.design.model.body.n_layers, first.design.policy
             decided = dense(first.asked.video.n_steps, n_layers, policy.batch)
             one = make_batches(decided, policy.batch, policy.tokens_per_step)
-            rows = self._together([(each, one) for each in group.values()], BASE)
-            self.baselines |= {key: row.latency_s for key, row in zip(group, rows, strict=True)}
+            rows = self._together([(each, one) for each in group], BASE)
+            for each, row in zip(group, rows, strict=True):
+                self.baselines[each.hardware, each.asked.video] = row.latency_s
         found = [self.baselines[key] for key in keys]
         for oldest in [*self.baselines][:-KEPT_BASELINES]:
             del self.baselines[oldest]
@@ -295,9 +292,7 @@ class Machines:
         most = max(1, TOGETHER_BYTES // n_bytes) if self._fidelity == SOLVED else 1
         for begin in range(0, len(points), most):
             some = points[begin : begin + most]
-            hardwares: dict[str, Hardware] = {}
-            for each, _ in some:
-                hardwares.setdefault(each.hardware, Hardware(each.design))
+            hardwares = {each.hardware: Hardware(each.design) for each, _ in some}
             phases = self.phases.get(
                 tuple(hardwares),
                 lambda found=hardwares: Phases(Columns.of([*found.values()]), self._fidelity),  # type: ignore[misc]
@@ -311,7 +306,7 @@ class Machines:
                 Candidate(each.design, each.fit, number[each.hardware], parts.index(own))
                 for each, own in some
             ]
-            chosen, video = variant or first.variant, first.asked.video
+            chosen, video = variant or first.asked.variant, first.asked.video
             yield from simulate_rows(candidates, chosen, batches, video, phases)
 
 
@@ -321,10 +316,7 @@ def hardware_key(design: Design) -> str:
     What no phase depends on is left out by name; all else counts as hardware.
     """
     raw = design.model_dump(mode="json", exclude={"name", "description", "energy"})
-    raw["policy"] = {
-        "batch": design.policy.batch,
-        "tokens_per_step": design.policy.tokens_per_step,
-    }
+    raw["policy"] = {"batch": design.policy.batch, "tokens_per_step": design.policy.tokens_per_step}
     for field in design.board.UNTIMED:
         raw["board"].pop(field, None)
     for memory in raw["board"]["memories"].values():
@@ -390,11 +382,8 @@ def _asked_for(captured: Video, changes: Mapping[str, Any]) -> Video:
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON and columns of a frame can hold it: what is not finite becomes None."""
-    if isinstance(value, np.generic):
-        value = value.item()
+    """The value as JSON and columns of a frame can hold it; metrics are finite already."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()  # halves of letters
-    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
-        return float(value)
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    is_huge = isinstance(value, int) and not -(1 << 63) <= value < 1 << 63
+    return float(value) if is_huge else value

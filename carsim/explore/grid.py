@@ -57,7 +57,7 @@ class GridStudy:
         self._done = self._total = 0
         self.shape = tuple(len(axis.values) for axis in study.axes)
         self._evaluator = Evaluator(study)
-        fixed = {path: value for path, value in study.fixed.items() if path not in PSEUDO_PATHS}
+        fixed = {path: value for path, value in study.file.set.items() if path not in PSEUDO_PATHS}
         self._fields = None
         if not fixed.keys() & set(PRESET_PATHS):
             self._base = override(study.base, fixed)

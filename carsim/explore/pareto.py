@@ -66,7 +66,9 @@ def pareto(
     return ordered.reset_index(drop=True)
 
 
-def directions(objectives: Mapping[str, str] | Sequence[str]) -> dict[str, int]:
+def directions(
+    objectives: Mapping[str, str] | Sequence[str], place: str = "objectives"
+) -> dict[str, int]:
     """Objective -> 1 where less is better, -1 where more is.
 
     Raises:
@@ -77,7 +79,7 @@ def directions(objectives: Mapping[str, str] | Sequence[str]) -> dict[str, int]:
             raise InputError("objectives", "name one twice", "name each once")
         objectives = {name: direction_of(name) for name in objectives}
     if not objectives:
-        raise InputError("objectives", "are missing", "name at least one, such as latency_s")
+        raise InputError(place, "are missing", "name at least one, such as latency_s")
     for name, better in objectives.items():
         if better not in ("min", "max"):
             raise InputError(f"objective {name}", f"got {better!r}", "say min or max")
@@ -136,8 +138,7 @@ def front(values: Floats) -> NDArray[np.bool_]:
         on_front[places[0]] = True
         others = (points < points[0]).any(axis=1)
         points, places = points[others], places[others]
-    result: NDArray[np.bool_] = on_front[inverse.ravel()]
-    return result
+    return on_front[inverse.ravel()]
 
 
 def knee(values: Floats) -> int:

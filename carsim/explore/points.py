@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.base.errors import InputError
+from carsim.base.groups import grouped
 from carsim.explore.study import MOST_POINTS, Study, value_of
 from carsim.machine.hardware import SECTION_COLUMNS
 
@@ -68,10 +69,8 @@ class Point:
 
 def chunks_of(points: Iterable[Point]) -> list[list[Point]]:
     """Points whose hardware is simulated together; those that share it side by side."""
-    chunks: dict[str, list[Point]] = {}
-    for point in sorted(points, key=lambda point: point.neighbourhood):
-        chunks.setdefault(point.structure, []).append(point)
-    return list(chunks.values())
+    ordered = sorted(points, key=lambda point: point.neighbourhood)
+    return list(grouped((point.structure, point) for point in ordered).values())
 
 
 def make_points(study: Study) -> list[Point]:
@@ -171,7 +170,7 @@ def latin_hypercube(points: int, axes: int, rng: np.random.Generator) -> NDArray
 
 def changes_of(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
     """Fields that axis values set, and those that all points share."""
-    changes = dict(study.fixed)
+    changes = dict(study.file.set)
     for axis in study.axes:
         changes |= axis.changes(values[axis.name])
     return changes

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from carsim.base.environment import library
-from carsim.base.errors import InputError
 from carsim.explore.axis import Axis
 from carsim.explore.evaluate import Row
 from carsim.explore.pareto import directions, front
@@ -77,11 +76,8 @@ class Searcher:
     dominated = misfits = 0
 
     def __init__(self, study: Study, seed: int | None = None, most: int = MOST_POINTS) -> None:
-        if not study.objectives:
-            place = f"study {study.name}: $.objectives"
-            raise InputError(place, "are missing", "name at least one, such as latency_s")
         self._study = study
-        self._signs = directions(study.objectives)
+        self._signs = directions(study.objectives, f"study {study.name}: $.objectives")
         self._trials = _open_trials(self._signs, seed)
         self._rng = np.random.default_rng(seed)
         self._distributions = {axis.name: _distribution(axis) for axis in study.axes}

@@ -17,7 +17,7 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from functools import partial
 from hashlib import sha256
 from importlib.metadata import version
@@ -60,7 +60,7 @@ class _Place(NamedTuple):
     size: int
 
 
-class Store:
+class Store(AbstractContextManager["Store"]):
     """An open store.
 
     Args:
@@ -94,9 +94,6 @@ class Store:
     def close(self) -> None:
         """Close it; nothing is pending."""
         self._file.close()
-
-    def __enter__(self) -> "Store":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

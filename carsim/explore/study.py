@@ -109,11 +109,6 @@ class Study:
     workload: Workload | None
 
     @property
-    def fixed(self) -> Mapping[str, Any]:
-        """Fields that all points share."""
-        return self.file.set
-
-    @property
     def objectives(self) -> dict[str, Direction]:
         """Metric -> whether less or more of it is better."""
         named = self.file.objectives
@@ -135,7 +130,7 @@ class Study:
                 "designs": {name: design.sha256 for name, design in self.designs.items()},
                 "traces": {name: trace.sha256 for name, trace in self.traces.items()},
                 **({"workload": self.workload.text} if self.workload else {}),
-                "fixed": self.fixed,
+                "fixed": file.set,
                 "resample": file.resample,
                 "fidelity": file.fidelity,
                 "baseline": file.baseline,
@@ -283,8 +278,8 @@ def _check_paths(study: Study, place: str) -> None:
     """Refuse what no point could set, and what two axes would set."""
     sampling = study.file.sampling
     is_grid = sampling.method == "grid"
-    owner = dict.fromkeys(study.fixed, "set")
-    for dotted in set(study.fixed).difference(VIDEO_PATHS):
+    owner = dict.fromkeys(study.file.set, "set")
+    for dotted in set(study.file.set).difference(VIDEO_PATHS):
         _check_path(study.base, dotted, f"{place}: $.set")
     for axis in study.axes:
         where = f"{place}: $.axes.{axis.name}"

@@ -74,15 +74,6 @@ def tiles_of(array: Array, gemm: Gemm) -> Tiles:
     return Tiles(-(-k // rows) * -(-n // cols), m)
 
 
-def tile_load_cycles(array: Array) -> int:
-    """Cycles that an array of dot products waits for a tile of the streamed operand."""
-    if array.weight_load == "none":
-        return 0
-    if array.weight_load == "rows":
-        return array.rows
-    return 2 * array.rows + array.cols - 2
-
-
 def gemm_cycles(array: Array, gemms: Iterable[Gemm]) -> Any:
     """Cycles of the products executed one after the other, each with its fill and drain.
 
@@ -92,28 +83,22 @@ def gemm_cycles(array: Array, gemms: Iterable[Gemm]) -> Any:
     >>> gemm_cycles(systolic, [Gemm(1, 4096, 4096)]) // 16384
     95
     """
-    if array.dataflow != "dot_product":
-        return sum(_systolic_cycles(array, gemm) for gemm in gemms)
-    load = tile_load_cycles(array)
-    rows, cols = array.rows, array.cols
-    cycles = 0
-    for m, k, n, copies in gemms:
-        tiles = -(-k // rows) * -(-n // cols)
-        cycles += copies * tiles * (m + load) + array.pipeline_cycles
-    return cycles
+    return sum(_product_cycles(array, gemm) for gemm in gemms)
 
 
-def _systolic_cycles(array: Array, gemm: Gemm) -> Any:
+def _product_cycles(array: Array, gemm: Gemm) -> Any:
     """All copies of a product, one behind the other."""
     per_copy, streamed = tiles_of(array, gemm)
-    tiles = gemm.copies * per_copy
-    skew = array.rows + array.cols - 2
+    tiles, rows, skew = gemm.copies * per_copy, array.rows, array.rows + array.cols - 2
+    if array.dataflow == "dot_product":
+        load = {"none": 0, "rows": rows, "full_fold": rows + skew}[array.weight_load]
+        return tiles * (streamed + load) + array.pipeline_cycles
     if array.weight_load == "none":
         return tiles * streamed + skew
     if array.weight_load == "rows":
-        longer = array.rows + (streamed - array.rows) * (streamed > array.rows)
-        return array.rows + (tiles - 1) * longer + streamed + skew
-    load = 0 if array.dataflow == "output_stationary" else array.rows
+        longer = rows + (streamed - rows) * (streamed > rows)
+        return rows + (tiles - 1) * longer + streamed + skew
+    load = 0 if array.dataflow == "output_stationary" else rows
     return tiles * (load + streamed + skew)
 
 

@@ -1,7 +1,7 @@
 """Cut the rows of a trace into the batches that the machine decodes."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -39,6 +39,8 @@ class Batches:
     rule: ReplayRule | None = FASTCAR
     method: str = FASTCAR.method
     parts: "tuple[Batches, ...]" = ()
+    _distinct: "dict[Hashable, DistinctRows]" = field(default_factory=dict, init=False)
+    _codes: dict[Hashable, Any] = field(default_factory=dict, init=False)
 
     @property
     def every_part(self) -> "tuple[Batches, ...]":
@@ -97,14 +99,6 @@ class Batches:
             computing, weights=everyone.counts.sum(axis=0), minlength=width + 1
         ).astype(np.int64)
 
-    @cached_property
-    def _distinct(self) -> "dict[Hashable, DistinctRows]":
-        return {}
-
-    @cached_property
-    def _codes(self) -> "dict[Hashable, tuple[NDArray[Any], NDArray[np.bool_]]]":
-        return {}
-
 
 @dataclass(frozen=True, eq=False)
 class DistinctRows:
@@ -124,8 +118,7 @@ class DistinctRows:
 
     def row_of(self, steps: int | slice = slice(None)) -> NDArray[np.intp]:
         """Index into ``rows`` of each layer-step, [G, s, L], or of those of one step, [G, L]."""
-        found: NDArray[np.intp] = self.number_of[self.codes[:, steps]]
-        return found
+        return self.number_of[self.codes[:, steps]]
 
 
 def _codes(replay: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[np.bool_]]:

@@ -67,8 +67,7 @@ class Transfer(NamedTuple):
 
 def tracks_of(hw: Hardware) -> list[str]:
     """Tracks whose cycles are summed up: cores, then ports."""
-    cores = hw.design.machine.cores
-    return [*(f"core {n}" for n in range(cores)), *(f"port {path.name}" for path in hw.paths)]
+    return [*hw.core_names, *(f"port {path.name}" for path in hw.paths)]
 
 
 def states_of(hw: Hardware) -> list[str]:
@@ -110,8 +109,8 @@ def spans(hw: Hardware, phase: Phase, timing: Timing, cycles: Ints) -> Iterator[
         yield Span(label, BUSY, "dispatch", begun, begun + phase.dispatch.cycles)
     names = [path.name for path in hw.paths]
     cores = _Cores(phase, timing, cycles, names)
-    for core in range(hw.design.machine.cores):
-        yield from cores.spans(core)
+    for core, name in enumerate(hw.core_names):
+        yield from cores.spans(core, name)
     for lane in range(phase.lanes):
         track = f"DMA {lane}" if phase.lanes > 1 else "DMA"
         streams = [*_streams(phase, timing, slice(lane, lane + 1))]
@@ -143,10 +142,9 @@ class _Cores:
         self._drains = moved.argmax(axis=1)
         self._work = sum((s.busy_cycles for s in phase.steps), np.zeros((phase.n, 1), np.int64))
 
-    def spans(self, core: int) -> Iterator[Span]:
+    def spans(self, core: int, track: str) -> Iterator[Span]:
         """The spans of one core."""
-        phase, track = self._phase, f"core {core}"
-        lane = core if phase.lanes > 1 else 0
+        phase, lane = self._phase, core if self._phase.lanes > 1 else 0
         works = _of(self._work, core) > 0
         now = np.zeros(phase.n, np.int64)
 
@@ -228,8 +226,7 @@ def _transfers(phase: Phase, timing: Timing) -> Iterator[Transfer]:
 def _first(moments: Ints, nbytes: Ints) -> Ints:
     """The first moment of the lanes that have bytes, [n]; 0 without one."""
     latest = moments.max(axis=1, keepdims=True)
-    first: Ints = np.where(nbytes > 0, moments, latest).min(axis=1)
-    return first
+    return np.where(nbytes > 0, moments, latest).min(axis=1)
 
 
 def _in_turn(

@@ -16,7 +16,7 @@ from carsim.machine.lanes import Ints, OpsOf, Step, lower
 from carsim.machine.phase import moved_bytes
 from carsim.machine.phase_ops import at_residual, mlp_ops
 from carsim.workload.mlp import replay_op
-from carsim.workload.ops import Slice
+from carsim.workload.ops import Share
 
 
 class Bound(NamedTuple):
@@ -108,7 +108,7 @@ def mlp_bound(hw: Hardware, batch: int, rule: ReplayRule | None, dense: bool) ->
     ops = mlp_ops(hw, dense=dense, normed=at_residual(rule), rule=rule)
     steps = lower(hw, ops, loads, split=split)
     model, damped = hw.design.model, rule is not None and rule.damps
-    replayed = replay_op(model, batch - computing, Slice(), damped=damped).replay_bytes
+    replayed = replay_op(model, Share(batch - computing), damped=damped).replay_bytes
     fetched = None
     if model.body.experts is not None and not dense and not hw.is_lockstep(split):
         together = np.where(core < used[:, None], 1, 0)

@@ -16,33 +16,23 @@ the data, cores share it evenly.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from carsim.decisions.attention import AttentionPolicy
 from carsim.decisions.replay import ReplayRule
 from carsim.hardware.schedule import Schedule
+from carsim.machine import phase_ops
 from carsim.machine.array import vector_cycles
 from carsim.machine.bounds import home_bound
 from carsim.machine.cases import CONTIGUOUS_BYTES, AttendCases, MlpCases, lanes_of_cores
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import Ints, OpsOf, lower
 from carsim.machine.phase import Dispatch, Phase, ReplayWork
-from carsim.machine.phase_ops import (
-    at_residual,
-    attend_ops,
-    head_ops,
-    mlp_ops,
-    output_ops,
-    prefill_ops,
-    qkv_ops,
-)
 from carsim.machine.queues import Queues
 from carsim.workload.head import HeadStep
 from carsim.workload.mlp import replay_op
-from carsim.workload.ops import Slice
+from carsim.workload.ops import Share
 
 
 class _Every(NamedTuple):
@@ -68,24 +58,16 @@ def _home(hw: Hardware, ops: OpsOf, split: bool, loads: Ints, n: int = 1) -> Pha
 
 
 def _qkv(hw: Hardware, rule: ReplayRule | None) -> Phase:
-    return _home(hw, qkv_ops(hw, rule), hw.mapping.splits_attention, hw.home_loads)
+    return _home(hw, phase_ops.qkv_ops(hw, rule), hw.mapping.splits_attention, hw.home_loads)
 
 
-def _attention(
-    hw: Hardware,
-    rule: ReplayRule | None,
-    cases: AttendCases,
-    policy: AttentionPolicy,
-    aligned_outside: bool,
-    frame_steps: int = 0,
-) -> Phase:
+def _attention(hw: Hardware, rule: ReplayRule | None, cases: AttendCases) -> Phase:
     """Runs of keys are of one length class."""
     hw, case = _every(hw, len(cases.attended))
     cases = cases.take(case)
-    ops = attend_ops(hw, rule, cases, policy, aligned_outside, frame_steps)
     split, n = hw.mapping.splits_attention, len(cases.attended)
-    phase = _home(hw, ops, split, hw.home_sequences, n)
-    chunk = int(cases.chunk_bytes(hw, policy)[0])
+    phase = _home(hw, phase_ops.attend_ops(hw, rule, cases), split, hw.home_sequences, n)
+    chunk = int(cases.chunk_bytes(hw)[0])
     if chunk == CONTIGUOUS_BYTES:
         return phase
     *before, step = phase.steps
@@ -94,17 +76,17 @@ def _attention(
 
 
 def _output(hw: Hardware, rule: ReplayRule | None) -> Phase:
-    return _home(hw, output_ops(hw, rule), hw.mapping.splits_attention, hw.home_loads)
+    return _home(hw, phase_ops.output_ops(hw, rule), hw.mapping.splits_attention, hw.home_loads)
 
 
 def _head(hw: Hardware, steps: Sequence[HeadStep], codes: Ints) -> Phase:
     hw, case = _every(hw, len(codes))
-    ops = head_ops(hw, steps, codes[case, None])
+    ops = phase_ops.head_ops(hw, steps, codes[case, None])
     return _home(hw, ops, hw.mapping.splits_mlp, hw.home_loads, len(codes))
 
 
 def _prefill(hw: Hardware, tokens: int, window: int | None, dense: bool) -> Phase:
-    ops = prefill_ops(hw, tokens, window, dense)
+    ops = phase_ops.prefill_ops(hw, tokens, window, dense)
     return _home(hw, ops, hw.mapping.splits_mlp, hw.home_sequences)
 
 
@@ -119,7 +101,8 @@ def _mlp(
     split, cores = hw.mapping.splits_mlp, hw.design.machine.cores
     loads, moved = (each[case] for each in cases.loads(hw, schedule))
     computing = cases.computing[case]
-    ops = mlp_ops(hw, dense=cases.dense, normed=decided and at_residual(rule), rule=rule)
+    normed = decided and phase_ops.at_residual(rule)
+    ops = phase_ops.mlp_ops(hw, dense=cases.dense, normed=normed, rule=rule)
     steps = lower(hw, ops, loads, split=split, moved=moved)
     replaying = computing.shape[1] - computing.sum(axis=1)
     at_work, damped = (loads > 0).sum(axis=1), rule is not None and rule.damps
@@ -150,9 +133,14 @@ def _replay(hw: Hardware, replaying: Ints, at_work: Ints, damped: bool) -> Repla
     """Replaying sequences; cores that compute an MLP add their residuals beside it, [n]."""
     machine = hw.design.machine
     split = hw.mapping.splits_mlp
-    spread, part = (1, Slice(machine.cores)) if split else (machine.cores, Slice())
-    slowest = replay_op(hw.design.model, -(-replaying // spread), part, damped=damped)
-    whole = replay_op(hw.design.model, replaying, Slice(), damped=damped)
+    fullest = -(-replaying // machine.cores)
+    slowest, whole = (
+        replay_op(hw.design.model, share, damped=damped)
+        for share in (
+            Share(replaying, machine.cores) if split else Share(fullest),
+            Share(replaying),
+        )
+    )
     (cycles,) = vector_cycles(machine.vector, slowest.vector_ops[:, None]).T
     free_cores = machine.cores - at_work
     if hw.is_lockstep(split):
@@ -169,14 +157,12 @@ def _replay(hw: Hardware, replaying: Ints, at_work: Ints, damped: bool) -> Repla
     )
 
 
-BUILDERS: Mapping[str, Callable[..., Phase]] = MappingProxyType(
-    {
-        "qkv": _qkv,
-        "attention": _attention,
-        "output": _output,
-        "mlp": _mlp,
-        "head": _head,
-        "prefill": _prefill,
-    }
-)
+BUILDERS: Mapping[str, Callable[..., Phase]] = {
+    "qkv": _qkv,
+    "attention": _attention,
+    "output": _output,
+    "mlp": _mlp,
+    "head": _head,
+    "prefill": _prefill,
+}
 """Kinds of phases: (hardware, cases of the kind) -> n phases, as the rungs are given them."""

@@ -1,11 +1,12 @@
 """Inputs of many phases at once: keys that attention reads, and sequences that MLPs compute."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.decisions.attention import AttentionPolicy
+from carsim.decisions.attention import PLAIN, AttentionPolicy
 from carsim.hardware.schedule import REPLAYS, Schedule
 from carsim.machine.batches import distinct_rows
 from carsim.machine.hardware import Hardware
@@ -19,45 +20,57 @@ ASSIGNED = 1 << 20
 
 
 class AttendCases(NamedTuple):
-    """Inputs of n attention phases; with hardware and policy they determine the outcome.
+    """Inputs of n attention phases; with the hardware they determine the outcome.
 
     Attributes:
         attended: Tokens of the KV cache that each query reads, itself included, [n].
         runs: Contiguous runs of the cache in which they lie, [n].
         contexts: Tokens that dense attention would read, [n]; 0 where the policy's own work does
             not depend on them.
+        policy: Attention policy, with the cost of its decisions.
+        aligned_outside: The cached key that is scored is not among the keys that are read.
+        frame_steps: Steps over which the policy's work at the end of a frame is spread; 0 where it
+            has none.
     """
 
     attended: Ints
     runs: Ints
     contexts: Ints
+    policy: AttentionPolicy = PLAIN
+    aligned_outside: bool = False
+    frame_steps: int = 0
+
+    def each(self, change: Callable[[Ints], Ints]) -> "AttendCases":
+        """The cases with all of their arrays changed."""
+        attended, runs, contexts = map(change, self[:3])
+        return self._replace(attended=attended, runs=runs, contexts=contexts)
 
     def distinct(self) -> tuple["AttendCases", NDArray[np.intp]]:
         """The different cases of many layer-steps, and which of them each is, of the same shape."""
-        every = AttendCases(*(each.ravel() for each in self))
-        most = 1 + max(int(each.max(initial=0)) for each in every)
-        first, number = distinct_rows(np.stack(every, axis=1), most)
+        every = self.each(np.ravel)
+        most = 1 + max(int(each.max(initial=0)) for each in every[:3])
+        first, number = distinct_rows(np.stack(every[:3], axis=1), most)
         return every.take(first), number.reshape(self.attended.shape)
 
-    def take(self, index: NDArray[Any]) -> "AttendCases":
+    def take(self, index: Any) -> "AttendCases":
         """Some of the cases."""
-        return AttendCases(*(each[index] for each in self))
+        return self.each(lambda figure: figure[index])
 
-    def chunk_bytes(self, hw: Hardware, policy: AttentionPolicy) -> Ints:
+    def chunk_bytes(self, hw: Hardware) -> Ints:
         """Bytes of a run of keys: a power of two, or what is as good as contiguous, [n]."""
-        of_all = self.attended * key_bytes(hw, policy)
+        of_all = self.attended * key_bytes(hw, self.policy)
         chunk = np.maximum(1, of_all // np.maximum(1, self.runs))
         power: Ints = 1 << np.log2(chunk).astype(np.int64)
         single = self.runs <= 1
         return np.where(single, CONTIGUOUS_BYTES, np.minimum(power, CONTIGUOUS_BYTES))
 
-    def alike(self, hw: Hardware, policy: AttentionPolicy) -> "AttendCases":
+    def alike(self, hw: Hardware) -> "AttendCases":
         """The cases with one number of runs for all that are of one length class.
 
         Phases depend on runs by their class alone, so that fewer of them differ.
         """
-        chunks = self.chunk_bytes(hw, policy)
-        runs = np.maximum(1, self.attended * key_bytes(hw, policy) // chunks)
+        chunks = self.chunk_bytes(hw)
+        runs = np.maximum(1, self.attended * key_bytes(hw, self.policy) // chunks)
         return self._replace(runs=np.where(chunks == CONTIGUOUS_BYTES, 1, runs))
 
 

@@ -7,7 +7,7 @@ The interval of a latency is what the ends of the interval of bandwidth
 (``Hardware.bandwidth_interval``) make of it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -49,11 +49,8 @@ def elasticities(plan: Plan, batches: Batches) -> tuple[Elasticity, ...]:
         batches: Its decisions.
     """
     hw, design = plan.hw, plan.hw.design
-    clock, cols, cores = (
-        design.board.fabric_clock_mhz,
-        design.machine.array.cols,
-        design.machine.cores,
-    )
+    clock, machine = design.board.fabric_clock_mhz, design.machine
+    cols, cores = machine.array.cols, machine.cores
     more_cols, more_cores = max(1, round(cols * 0.1)), max(1, round(cores * 0.1))
     enlarged = {
         "fabric clock": ("board.fabric_clock_mhz", clock, clock * 1.1, "MHz"),
@@ -76,25 +73,19 @@ def elasticities(plan: Plan, batches: Batches) -> tuple[Elasticity, ...]:
     return tuple(found)
 
 
-def bandwidth_ends(phases: Phases) -> tuple[Phases, Phases] | None:
+def bandwidth_ends(phases: Phases) -> list[Phases] | None:
     """The same phases at the upper and the lower end of the bandwidth; None if none are known."""
     hw = phases.hw
     memory = hw.design.board.memories[hw.design.machine.placement.weights]
     if memory.efficiency_low is None:
         return None
-
-    def at(factor: Fraction) -> Phases:
-        if factor == 1:
-            return phases
-        changed = replace(hw, bandwidth_factor=hw.bandwidth_factor * factor)
-        return Phases(changed)
-
     low, high = hw.bandwidth_interval
-    return at(high), at(low)
+    changed = [replace(hw, bandwidth_factor=hw.bandwidth_factor * end) for end in (high, low)]
+    return [phases if each == hw else Phases(each) for each in changed]
 
 
 def latency_factors(
-    plan: Plan, batches: Batches, ends: tuple[Phases, Phases]
+    plan: Plan, batches: Batches, ends: Sequence[Phases]
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Latency at the upper and at the lower end of the bandwidth, over that between them.
 

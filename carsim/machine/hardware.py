@@ -29,12 +29,7 @@ from carsim.hardware.memory import AccessPattern, MemoryPath, Path, memory_path
 from carsim.hardware.schedule import Schedule
 from carsim.workload.ops import Stream
 
-COLUMNS = (
-    "tile_kib",
-    "weight_buffer_kib",
-    "kv_buffer_kib",
-    "exchange_bytes_per_cycle",
-)
+COLUMNS = ("tile_kib", "weight_buffer_kib", "kv_buffer_kib", "exchange_bytes_per_cycle")
 """Numbers of a machine in which designs that are simulated together may differ."""
 
 SECTION_COLUMNS = {
@@ -78,7 +73,7 @@ class Hardware:
     def paths(self) -> tuple[Path, ...]:
         """Paths to the memories of the board, in the order of their names."""
         return tuple(
-            replace(path.at(self._streams(path)), rate=self._rate(path, self._streams(path)))
+            replace(path.at(self._pattern(path)), rate=self._rate(path, self._pattern(path)))
             for path in self._memory_paths
         )
 
@@ -120,12 +115,9 @@ class Hardware:
     @cached_property
     def fastest_rates(self) -> tuple[Rate, ...]:
         """Bytes per cycle by memory, of the number of streams that it serves best: for bounds."""
-        if self.is_lockstep(self.mapping.splits_mlp):
-            return tuple(path.rate for path in self.paths)
-        most = min(self.design.machine.cores, self.rows)
-        counts = {1 << power for power in range(most.bit_length())} | {most}
+        counts = {1 << power for power in range(self.streams.bit_length())} | {self.streams}
         return tuple(
-            max(self._rate(path, replace(self._streams(path), streams=n)) for n in counts)
+            max(self._rate(path, replace(self._pattern(path), streams=n)) for n in counts)
             for path in self._memory_paths
         )
 
@@ -160,7 +152,7 @@ class Hardware:
     def bandwidth_interval(self) -> tuple[Fraction, Fraction]:
         """Factors on all rates that measurements leave plausible: of the memory of the weights."""
         path = self._memory_paths[self.path_of[Stream.WEIGHTS]]
-        pattern = self._streams(path)
+        pattern = self._pattern(path)
         low, high = path.interval(pattern)
         return low / path.rate(pattern), high / path.rate(pattern)
 
@@ -172,10 +164,14 @@ class Hardware:
             for name, memory in sorted(board.memories.items())
         )
 
-    def _streams(self, path: MemoryPath) -> AccessPattern:
+    @cached_property
+    def streams(self) -> int:
+        """Operands of an MLP that come side by side: one for all cores in step, else one each."""
         lockstep = self.is_lockstep(self.mapping.splits_mlp)
-        streams = 1 if lockstep else min(self.design.machine.cores, self.rows)
-        return AccessPattern(streams, path.memory.ports.burst_bytes)
+        return 1 if lockstep else min(self.design.machine.cores, self.rows)
+
+    def _pattern(self, path: MemoryPath) -> AccessPattern:
+        return AccessPattern(self.streams, path.memory.ports.burst_bytes)
 
     @cached_property
     def path_of(self) -> dict[Stream, int]:
@@ -215,6 +211,15 @@ class Hardware:
             split: The matrices of the phase are split over the cores.
         """
         return split or self.design.machine.weight_sharing == "broadcast"
+
+    @cached_property
+    def core_names(self) -> list[str]:
+        """Names of the cores in accounts and timelines."""
+        return [f"core {number}" for number in range(self.design.machine.cores)]
+
+    def busy_share(self, busy_cycles: Any, cycles: Any) -> Any:
+        """Share of the core cycles of so many cycles in which cores compute."""
+        return busy_cycles / (cycles * self.design.machine.cores)
 
     @cached_property
     def home_loads(self) -> NDArray[np.int64]:  # [C]

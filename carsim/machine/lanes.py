@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from carsim.hardware.machine import Array
 from carsim.machine.array import gemm_cycles, vector_cycles
 from carsim.machine.hardware import Hardware, Rate
-from carsim.workload.ops import Category, Count, Op, Slice, Stream
+from carsim.workload.ops import Category, Count, Op, Share, Stream
 
 Ints = NDArray[np.int64]
 
-OpsOf = Callable[[Count, Slice, Count], list[Op]]
-"""(Rows of a core, its share of every matrix, weight streams) -> the ops of that core in order."""
+OpsOf = Callable[[Share], list[Op]]
+"""Share of a core -> its ops in order."""
 
 
 class Step(NamedTuple):
@@ -100,26 +100,26 @@ def lower(
     rows = loads.sum(axis=-1, keepdims=True)  # [n, 1]
     even = -(-rows // cores)
     if split:
-        wholes, own = ops(rows, Slice(), 1), ops(rows, Slice(cores), 1)
+        wholes, own = ops(Share(rows)), ops(Share(rows, cores))
         # Every core takes the norm of every row.
         wholes = [op._replace(serial_vector_ops=cores * op.serial_vector_ops) for op in wholes]
         fair = own
     elif lockstep:
-        wholes, own = ops(rows, Slice(), 1), ops(loads, Slice(), 1)  # [n, 1], [n, C]
-        fair = ops(even, Slice(), 1)
+        wholes, own = ops(Share(rows)), ops(Share(loads))  # [n, 1], [n, C]
+        fair = ops(Share(even))
     else:
         alone = hw.design.machine.weight_sharing == "private_per_sequence"
-        wholes = own = ops(loads, Slice(), loads if alone else 1)  # every core is a lane
-        fair = ops(even, Slice(), 1)
+        wholes = own = ops(Share(loads, streams=loads if alone else 1))  # every core is a lane
+        fair = ops(Share(even))
     costs = [_cost(hw, op, rows if split else loads) for op in own]
     spreads = costs if split else [_cost(hw, op, even) for op in fair]
     gathered = [op.gathered_elements if split else 0 for op in wholes]
     if lockstep and not split and hw.mapping.splits_remainder:
         rounds = rows // cores
         left = rows - rounds * cores
-        of_rounds = [_cost(hw, op, rounds) for op in ops(rounds, Slice(), 1)]
-        of_left = [_cost(hw, op, left) for op in ops(left, Slice(cores), 1)]
-        left_over = [op.gathered_elements for op in ops(left, Slice(), 1)]
+        of_rounds = [_cost(hw, op, rounds) for op in ops(Share(rounds))]
+        of_left = [_cost(hw, op, left) for op in ops(Share(left, cores))]
+        left_over = [op.gathered_elements for op in ops(Share(left))]
         for n, op in enumerate(wholes):
             if op.stream is not Stream.KV:
                 summed = map(sum, zip(of_rounds[n], of_left[n], strict=True))
@@ -143,13 +143,7 @@ def lower(
 
 
 def _step(
-    hw: Hardware,
-    op: Op,
-    loads: Ints,
-    split: bool,
-    own: Cost,
-    spread: Cost,
-    exchanged: Count,
+    hw: Hardware, op: Op, loads: Ints, split: bool, own: Cost, spread: Cost, exchanged: Count
 ) -> Step:
     """The step of an op.
 

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from carsim.decisions.attention import PLAIN
 from carsim.hardware.schedule import BASELINE
 from carsim.machine.builders import BUILDERS
 from carsim.machine.cases import AttendCases, MlpCases
@@ -160,7 +159,7 @@ def _first_operand_cycles(hw: Hardware, longest: int) -> dict[str, int]:
     everyone = MlpCases(np.ones((1, hw.rows), np.bool_), None)
     given: dict[str, tuple[Any, ...]] = {
         "qkv": (None,),
-        "attention": (None, longest_case, PLAIN, False),
+        "attention": (None, longest_case),
         "output": (None,),
         "mlp": (BASELINE, everyone),
     }

@@ -61,13 +61,11 @@ class Operand:
     @property
     def ends(self) -> Ints:
         """Tiles of the lanes by size, the fewest first, without the most, [J, n, 1]."""
-        found: Ints = -(-self._sizes[:0:-1] // self._tile_bytes[..., :1])
-        return found
+        return -(-self._sizes[:0:-1] // self._tile_bytes[..., :1])
 
     def own_service(self, tile: Ints) -> Ints:
         """Units of service of a tile alone."""
-        served: Ints = self._denominator * (self._bytes(tile + 1) - self._bytes(tile))
-        return served
+        return self._denominator * (self._bytes(tile + 1) - self._bytes(tile))
 
     def service(self, tile: Ints, ahead: int = 1) -> Ints:
         """Units of service of all lanes until each has its tile; with ahead 0, those before it."""
@@ -77,8 +75,7 @@ class Operand:
             served = served + before * np.minimum(first, size)
             if self._nbytes.shape[1] > 1:
                 served = served + after * np.minimum(then, size)
-        found: Ints = self._denominator * served
-        return found
+        return self._denominator * served
 
     def computed(self, tiles: Ints) -> Ints:
         """Cycles of the first so many tiles, rounded up."""
@@ -95,14 +92,11 @@ class Operand:
         return self._whole * tile + rest
 
     def _bytes(self, tiles: Ints) -> Ints:
-        found: Ints = np.minimum(tiles * self._tile_bytes, self._nbytes)
-        return found
+        return np.minimum(tiles * self._tile_bytes, self._nbytes)
 
 
 def _scaled_down(rest: Ints, done: Ints, nbytes: Ints, *, fits: bool) -> Ints:
     """floor(rest * done / nbytes); in Python's integers if 64 bits may not hold the product."""
     if fits:
-        found: Ints = rest * done // nbytes
-        return found
-    exact: Ints = (rest.astype(object) * done // nbytes).astype(np.int64)
-    return exact
+        return rest * done // nbytes
+    return (rest.astype(object) * done // nbytes).astype(np.int64)

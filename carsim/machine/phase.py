@@ -1,12 +1,13 @@
-"""One kind of phase, n times: the work that both rungs execute, and the outcome.
+"""One kind of phase, n times: the work that both rungs execute, the outcome, and sums of outcomes.
 
 A phase begins with its operands in memory and ends when its last core, its last replay and its last
 write are done. Nothing crosses that boundary, so that a phase is a pure function of a handful of
 whole numbers, and a run is a sum over its distinct phases, each times how often it occurs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from carsim.hardware.schedule import Registers, Schedule
 from carsim.machine.hardware import Rate
 from carsim.machine.lanes import Ints, Step
 from carsim.machine.queues import Queues
+from carsim.workload.activity import Activity
 from carsim.workload.ops import CATEGORY_LABELS, Category
 
 N_CATEGORIES = len(CATEGORY_LABELS)
@@ -277,8 +279,7 @@ def _booked(steps: Sequence[Step], timing: Timing, last: NDArray[np.intp]) -> tu
 
     def of_lane(figure: Ints) -> Ints:
         phases, lanes = figure.shape
-        found: Ints = figure[rows if phases > 1 else 0, last if lanes > 1 else 0]
-        return found
+        return figure[rows if phases > 1 else 0, last if lanes > 1 else 0]
 
     for step, *moments in zip(steps, timing.begun, timing.array_begun, timing.ended, strict=True):
         begun, array_begun, ended = (at[rows, last] for at in moments)
@@ -295,3 +296,64 @@ def _booked(steps: Sequence[Step], timing: Timing, last: NDArray[np.intp]) -> tu
         times[:, step.category] += own - queued
         compute += own
     return times, compute
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseTotals:
+    """Time and work of all phases of a kind; fields as in :class:`Outcome`.
+
+    Attributes:
+        count: Phases summed.
+    """
+
+    count: int
+    cycles: int
+    times: tuple[int, ...]
+    compute_cycles: int
+    busy_cycles: int
+    macs: int
+    vector_ops: int
+    sram_bytes: int
+    dram_bytes: tuple[int, ...]
+    bound_cycles: int
+    bound_dram_bytes: tuple[int, ...]
+    booked: tuple[int, ...]
+
+
+def exactly(counts: Ints, figures: Ints) -> Any:
+    """Sums of figures [D, n, k], each so often, [D or 1, n]: Python's integers, [D, k].
+
+    They are right whatever their size.
+    """
+    if int(counts.sum(axis=1).max()) * int(figures.max(initial=0)) >= 1 << 62:
+        counts = counts.astype(object)
+    return (counts[:, None] @ figures)[:, 0].tolist()
+
+
+def totals_of(weighted: Sequence[tuple[Outcome, Ints]], designs: int = 1) -> list[PhaseTotals]:
+    """Sum outcomes of D designs, each of their phases with how often it occurs, [D or 1, n]."""
+    names = [each.name for each in fields(Outcome)]
+    count, sums = np.zeros(designs, np.int64), []
+    widths: list[int | None] = [None] * len(names)
+    for outcome, counts in weighted:
+        every = [by_design(getattr(outcome, name), designs) for name in names]
+        widths = [None if each.ndim == 2 else each.shape[2] for each in every]
+        sums.append(exactly(counts, np.concatenate([*map(np.atleast_3d, every)], axis=2)))
+        count += counts.sum(axis=1)
+    totals = []
+    for number, *parts in zip(count.tolist(), *sums, strict=True):
+        total = map(sum, zip(*parts, strict=True))
+        figures: Any = (next(total) if k is None else tuple(islice(total, k)) for k in widths)
+        totals.append(PhaseTotals(number, *figures))
+    return totals
+
+
+def activity_of(totals: Mapping[str, PhaseTotals], memories: Iterable[str]) -> Activity:
+    """Work of a machine over phases of all kinds, for the energy model."""
+    every, names = totals.values(), ("cycles", "macs", "vector_ops", "sram_bytes")
+    sums = {name: sum(getattr(total, name) for total in every) for name in names}
+    dram_bytes = {
+        memory: sum(total.dram_bytes[index] for total in every if total.dram_bytes)
+        for index, memory in enumerate(memories)
+    }
+    return Activity(**sums, dram_bytes=dram_bytes)

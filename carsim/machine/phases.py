@@ -9,13 +9,11 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from carsim.base.errors import InputError
-from carsim.decisions.attention import AttentionPolicy
 from carsim.decisions.replay import ReplayRule
 from carsim.hardware.schedule import SCHEDULES, Schedule
 from carsim.machine import solver
@@ -41,9 +39,7 @@ def _simulated(phase: Phase) -> Timing:
     return parts.simulate(phase)
 
 
-FIDELITIES: Mapping[str, Callable[[Phase], Timing]] = MappingProxyType(
-    {SOLVED: solver.solve, "tile": _simulated}
-)
+FIDELITIES: Mapping[str, Callable[[Phase], Timing]] = {SOLVED: solver.solve, "tile": _simulated}
 """Rungs of the ladder: solved for all phases at once, or simulated tile by tile."""
 
 
@@ -92,31 +88,20 @@ class Phases:
         """Norm and QKV projection; ``rule``: by which this step is scored, None if it is not."""
         return self._take("qkv", rule)
 
-    def attention(
-        self,
-        rule: ReplayRule | None,
-        cases: AttendCases,
-        policy: AttentionPolicy,
-        aligned_outside: bool,
-        frame_steps: int = 0,
-    ) -> Outcome:
+    def attention(self, rule: ReplayRule | None, cases: AttendCases) -> Outcome:
         """Attention over the cache, for n cases.
 
         Args:
             rule: Rule of replay by which these steps are scored, None if they are not.
             cases: Keys that are read.
-            policy: Attention policy, with the cost of its decisions.
-            aligned_outside: The cached key that is scored is not among the keys that are read.
-            frame_steps: Steps over which the policy's work at the end of a frame is spread; 0 where
-                it has none.
         """
-        given = policy, aligned_outside and rule is not None, frame_steps
-        chunks = cases.chunk_bytes(self.hw, policy)
+        cases = cases._replace(aligned_outside=cases.aligned_outside and rule is not None)
+        chunks = cases.chunk_bytes(self.hw)
         sizes = sorted(set(chunks.tolist()))
         if len(sizes) == 1:
-            return self._take("attention", rule, cases, *given)
+            return self._take("attention", rule, cases)
         places = [np.flatnonzero(chunks == size) for size in sizes]
-        found = [self._take("attention", rule, cases.take(at), *given) for at in places]
+        found = [self._take("attention", rule, cases.take(at)) for at in places]
         designs = len(self.hw.designs)
         first = len(cases.attended) * np.arange(designs)[:, None]
         order = first + np.argsort(np.concatenate(places))

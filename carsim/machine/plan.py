@@ -14,6 +14,7 @@ from carsim.hardware.schedule import BASELINE, Schedule
 from carsim.machine.cases import AttendCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
+from carsim.machine.variants import Variant
 from carsim.workload.body import in_window
 from carsim.workload.geometry import Video
 
@@ -39,6 +40,12 @@ class Plan:
     rule: ReplayRule | None
     steps: Sequence[int]
 
+    @classmethod
+    def of(cls, phases: Phases, video: Video, variant: Variant, rule: ReplayRule | None) -> "Plan":
+        """A policy in all steps of a video."""
+        steps = range(video.n_steps // phases.hw.design.policy.tokens_per_step)
+        return cls(phases, video, variant.attention, variant.schedule, rule, steps)
+
     @property
     def hw(self) -> Hardware:
         """The hardware."""
@@ -56,17 +63,13 @@ class Plan:
         first = self.video.tokens_per_frame // self.tokens_per_step
         return (self.rule is not None) & (np.asarray(self.steps) >= first)
 
-    def reads(self, window: int | None) -> AttendCases:
-        """Keys that attention reads in each step, if they follow from the context, [S] each.
-
-        Args:
-            window: Newest tokens that the layer attends to; None: all. The policy chooses among
-                those.
-        """
-        return self._reads[window]
-
     @cached_property
-    def _reads(self) -> dict[int | None, AttendCases]:
+    def reads(self) -> dict[int | None, AttendCases]:
+        """Keys that attention reads in each step, [S] each, by the window of the layer.
+
+        The policy chooses among the newest tokens that are in the window. Where what is read
+        depends on the data, other numbers take the place of these.
+        """
         windows = self.hw.design.model.body.layers_by_window()
         return {window: self._reads_in(window) for window in windows}
 
@@ -76,9 +79,17 @@ class Plan:
         tokens, runs = (each.astype(np.int64) for each in (found.tokens, found.runs))
         # A policy without work of its own asks for the same whatever it leaves unread.
         own = type(self.attention)
-        works = own.side_work is not AttentionPolicy.side_work or self.frame_steps > 0
+        at_frames = own.frame_work is not AttentionPolicy.frame_work
+        works = own.side_work is not AttentionPolicy.side_work or at_frames
         contexts = contexts * (works and not own.follows_reads)
-        return AttendCases(tokens, runs * np.ones_like(tokens), contexts)
+        return AttendCases(
+            tokens,
+            runs * np.ones_like(tokens),
+            contexts,
+            self.attention,
+            self.aligned_outside(window),
+            self.video.tokens_per_frame * at_frames,
+        )
 
     @cached_property
     def contexts(self) -> NDArray[np.int64]:  # [S]
@@ -100,13 +111,17 @@ class Plan:
         """The policy's schedule; where nothing is decided, every core keeps its own sequences."""
         return self.phases.schedule(self.schedule) if scored else BASELINE
 
-    def groups(self, scored: bool) -> list[slice]:
-        """Tokens whose MLPs are dispatched together: as many as the Index Register holds."""
-        rows = self.hw.rows
+    def groups(self, scored: bool) -> list[tuple[slice, int]]:
+        """Tokens whose MLPs are dispatched together, and the core of the first up to attention.
+
+        They are as many as the Index Register holds.
+        """
+        rows, machine = self.hw.rows, self.hw.design.machine
         width = rows
         if self.schedule_of(scored).central:
-            width = min(rows, self.hw.design.machine.drs.index_register_bits)
-        return [slice(first, min(first + width, rows)) for first in range(0, rows, width)]
+            width = min(rows, machine.drs.index_register_bits)
+        firsts = range(0, rows, width)
+        return [(slice(n, min(n + width, rows)), n % machine.cores) for n in firsts]
 
     def aligned_outside(self, window: int | None) -> bool:
         """The cached key that the rule scores is not among those that a layer's attention reads.
@@ -120,12 +135,6 @@ class Plan:
         beyond = window is not None and distance >= window
         return beyond or not self.attention.reads_aligned(distance)
 
-    @property
-    def frame_steps(self) -> int:
-        """Steps over which attention's work at the end of a frame is spread; 0: there is none."""
-        works = type(self.attention).frame_work is not AttentionPolicy.frame_work
-        return self.video.tokens_per_frame * works
-
     def known_cycles(self, attention: NDArray[np.int64], output: Any) -> NDArray[np.int64]:
         """For how long decisions have been known when the residual is complete.
 
@@ -137,6 +146,5 @@ class Plan:
         if self.rule is not None:
             decision_at = later(decision_at, self.rule.known_at)
         if decision_at == "q":
-            known: NDArray[np.int64] = attention + output
-            return known
+            return attention + output
         return np.zeros_like(attention) + (output if decision_at == "attention" else 0)

@@ -1,8 +1,8 @@
 """One matrix product whose operands come from memory: what it takes, and what limits it.
 
-Model: weights, activations and results of one byte each (or as many as asked for) cross the memory
-interface once: M = (k n + m k + m n) / bandwidth. The weights come in pieces, the next one while
-the array works on the one before (double buffering), so that with P pieces of equal size
+Model: weights, activations and results of one byte each cross the memory interface once:
+M = (k n + m k + m n) / bandwidth. The weights come in pieces, the next one while the array works on
+the one before (double buffering), so that with P pieces of equal size
 
     total = max(first + C, M + C / P, port) + drain
 
@@ -25,7 +25,6 @@ are written once per tile and never read back.
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
 
 from carsim.hardware.machine import Array
 from carsim.machine.array import gemm_cycles
@@ -58,30 +57,23 @@ class Product:
     Attributes:
         compute_cycles: The array, its operands always at hand.
         memory_cycles: All bytes at the memory's rate.
-        port_cycles: All bytes at the rate of the on-chip buffer's port.
-        first_cycles: Until the array may start.
-        drain_cycles: Until the last results have left, after the array.
-        total_cycles: Cycles of all that, double-buffered.
+        total_cycles: Both double-buffered, with what the port, first filling and last results take.
         moved_bytes: Between memory and chip.
     """
 
     compute_cycles: int
     memory_cycles: int
-    port_cycles: int
-    first_cycles: int
-    drain_cycles: int
     total_cycles: int
     moved_bytes: int
 
 
-def product(array: Array, gemm: Gemm, supply: Supply, element_bytes: int = 1) -> Product:
+def product(array: Array, gemm: Gemm, supply: Supply) -> Product:
     """Run one product on an array, operands from memory and results back.
 
     Args:
         array: The array.
         gemm: The product; of its copies, each has operands of its own.
         supply: Rates at which operands arrive.
-        element_bytes: Bytes of a weight, an activation and a result.
 
     >>> array = Array(rows=32, cols=32, dataflow="weight_stationary", weight_load="full_fold")
     >>> wide = product(array, Gemm(1, 4096, 4096), Supply(Fraction(96)))
@@ -89,53 +81,33 @@ def product(array: Array, gemm: Gemm, supply: Supply, element_bytes: int = 1) ->
     (1556480, 174848, 1556491)
     """
     m, k, n, copies = gemm
-    weights, inputs, outputs = (
-        copies * elements * element_bytes for elements in (k * n, m * k, m * n)
-    )
+    weights, inputs, outputs = (copies * elements for elements in (k * n, m * k, m * n))
     compute = gemm_cycles(array, [gemm])
     memory = _cycles(weights + inputs + outputs, supply.bytes_per_cycle)
-    passes = _passes(array, gemm)
-    port = _cycles(
-        weights * passes.weights + inputs * (passes.inputs + 1) + outputs * (passes.outputs + 1),
-        supply.port_bytes_per_cycle,
-    )
+    rows, cols = array.rows, array.cols
+    # Passes of weights, activations and results between array and buffer.
+    of_weights, of_inputs, of_outputs = {
+        "output_stationary": (-(-m // rows), -(-n // cols), 1),
+        "input_stationary": (-(-m // cols), 1, -(-k // rows)),
+    }.get(array.dataflow, (1, -(-n // cols), -(-k // rows)))
+    carried = weights * of_weights + inputs * (of_inputs + 1) + outputs * (of_outputs + 1)
+    port = _cycles(carried, supply.port_bytes_per_cycle)
     half = supply.buffer_bytes // 2 if supply.buffer_bytes else 0
-    piece = min(weights, half or array.rows * array.cols * element_bytes)
+    piece = min(weights, half or rows * cols)
     first = _cycles(piece, supply.fill_bytes_per_cycle or supply.bytes_per_cycle)
     last_piece = -(-compute * piece // weights)
     drain = 0
     if half:
         # Halves that filled up have left meanwhile; the array's columns empty the last one.
-        held = (outputs * passes.outputs - 1) % half + 1
-        drain = -(-held // (array.cols * element_bytes))
+        held = (outputs * of_outputs - 1) % half + 1
+        drain = -(-held // cols)
     through = memory + last_piece if memory else 0
     return Product(
         compute_cycles=compute,
         memory_cycles=memory,
-        port_cycles=port,
-        first_cycles=first,
-        drain_cycles=drain,
         total_cycles=max(first + compute, through, port) + drain,
         moved_bytes=weights + inputs + outputs,
     )
-
-
-class _Passes(NamedTuple):
-    """Passes of weights, activations and results between array and buffer."""
-
-    weights: int
-    inputs: int
-    outputs: int
-
-
-def _passes(array: Array, gemm: Gemm) -> _Passes:
-    rows, cols = array.rows, array.cols
-    m, k, n, _ = gemm
-    if array.dataflow == "output_stationary":
-        return _Passes(-(-m // rows), -(-n // cols), 1)
-    if array.dataflow == "input_stationary":
-        return _Passes(-(-m // cols), 1, -(-k // rows))
-    return _Passes(1, -(-n // cols), -(-k // rows))
 
 
 def _cycles(nbytes: int, rate: Fraction | int | None) -> int:

@@ -8,7 +8,7 @@ core. From it follow the largest products that are formed anywhere:
   and bytes times the denominator;
 * work of a step: cycles of all cores, operations, bytes on chip, of all layers;
 * cycles of the whole video. Sums over batches are Python's integers again
-  (:func:`carsim.machine.totals.exactly`).
+  (:func:`carsim.machine.phase.exactly`).
 
 A product is at least half of any that is formed: leftovers of a hybrid mapping fill a second
 pipeline, and other contexts or loads take less.
@@ -27,21 +27,14 @@ from carsim.base.errors import InputError
 from carsim.base.section import Section
 from carsim.base.yaml_file import shown
 from carsim.decisions.trace.decisions import check_memory
+from carsim.machine import phase_ops
 from carsim.machine.array import gemm_cycles, vector_cycles
-from carsim.machine.cases import AttendCases, key_bytes
+from carsim.machine.cases import key_bytes
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import OpsOf
-from carsim.machine.phase_ops import (
-    attend_ops,
-    head_ops,
-    mlp_ops,
-    output_ops,
-    prefill_ops,
-    qkv_ops,
-)
 from carsim.machine.phases import Phases
 from carsim.workload.mlp import replay_op
-from carsim.workload.ops import Category, Op, Slice, Stream
+from carsim.workload.ops import Category, Op, Share, Stream
 
 if TYPE_CHECKING:
     from carsim.machine.plan import Plan
@@ -101,19 +94,17 @@ def check_plan(plan: "Plan") -> None:
 def _check_memory(plan: "Plan") -> None:
     """Refuse the arrays that grow with two numbers at once: bytes were measured, see below."""
     hw = plan.hw
-    cores = min(hw.design.machine.cores, hw.rows)
     of_tokens = len(plan.steps) * bytes_of_step(hw)
     check_memory(plan.video.kind, f"{len(plan.steps):,} steps", of_tokens, "ask for less")
-    if cores > 1 and not hw.is_lockstep(hw.mapping.splits_mlp):
-        of_bound = 190 * hw.rows * cores * hw.design.machine.cores
-        what = f"{hw.rows:,} rows on {cores:,} cores"
+    if hw.streams > 1:
+        of_bound = 190 * hw.rows * hw.streams * hw.design.machine.cores
+        what = f"{hw.rows:,} rows on {hw.streams:,} cores"
         check_memory("policy.batch", what, of_bound, "take fewer, or weight_sharing broadcast")
 
 
 def bytes_of_step(hw: Hardware) -> int:
     """Memory that each step of a video takes on each design, as it was measured."""
-    in_step = hw.is_lockstep(hw.mapping.splits_mlp)
-    return 750 + 160 * (1 if in_step else min(hw.design.machine.cores, hw.rows))
+    return 750 + 160 * hw.streams
 
 
 def largest(plan: "Plan") -> tuple[int, str]:
@@ -151,10 +142,9 @@ def _slowest(plan: "Plan") -> Fraction:
     runs = [key_bytes(hw, attention)]
     if not attention.records:
         windows = hw.design.model.body.layers_by_window()
-        runs = [int(plan.reads(each).chunk_bytes(hw, attention).min()) for each in windows]
+        runs = [int(plan.reads[each].chunk_bytes(hw).min()) for each in windows]
     rates = [each.gather_rate(hw.path_of[Stream.KV], min(runs)) for each in hw.designs]
-    slowest: Fraction = min(rates + [path.rate for each in hw.designs for path in each.paths])
-    return slowest
+    return min(rates + [path.rate for each in hw.designs for path in each.paths])
 
 
 def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]:
@@ -163,37 +153,39 @@ def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]
     machine, mapping, model = hw.design.machine, hw.mapping, hw.design.model
     layers = model.body.n_layers
     longest = np.array([plan.video.max_context], object)
-    cases = AttendCases(longest, np.ones_like(longest), longest)
-    attend = attend_ops(hw, rule, cases, plan.attention, rule is not None, plan.frame_steps)
+    usual = next(iter(plan.reads.values()))
+    cases = usual._replace(attended=longest, runs=np.ones_like(longest), contexts=longest)
+    attend = phase_ops.attend_ops(hw, rule, cases._replace(aligned_outside=rule is not None))
 
     def on_a_core(ops: OpsOf, rows: int, is_split: bool) -> list[Op]:
         rows = rows if is_split else -(-rows // machine.cores)
         streams = rows if machine.weight_sharing == "private_per_sequence" else 1
-        return ops(rows, Slice(machine.cores if is_split else 1), streams)
+        return ops(Share(rows, machine.cores if is_split else 1, streams))
 
     def once(ops: OpsOf, rows: int, is_split: bool) -> list[tuple[Op, int]]:
         return [(op, 1) for op in on_a_core(ops, rows, is_split)]
 
     of_layers, split = layers * len(plan.steps), mapping.splits_attention
-    yield "QKV projection", of_layers, split, once(qkv_ops(hw, rule), hw.rows, split)
+    yield "QKV projection", of_layers, split, once(phase_ops.qkv_ops(hw, rule), hw.rows, split)
     yield "attention", of_layers, split, once(attend, hw.batch, split)
-    yield "output projection", of_layers, split, once(output_ops(hw, rule), hw.rows, split)
+    output = once(phase_ops.output_ops(hw, rule), hw.rows, split)
+    yield "output projection", of_layers, split, output
     split = mapping.splits_mlp
     first = {False: "", True: "dense " * (model.body.experts is not None)}
     for dense, alike in model.body.layers_by_mlp().items():
-        mlp = once(mlp_ops(hw, dense=dense, rule=rule), hw.rows, split)
-        mlp += once(lambda rows, part, _: [replay_op(model, rows, part)], hw.rows, split)
+        mlp = once(phase_ops.mlp_ops(hw, dense=dense, rule=rule), hw.rows, split)
+        mlp += once(lambda share: [replay_op(model, share)], hw.rows, split)
         yield first[dense] + "MLP", len(alike) * len(plan.steps), split, mlp
     if machine.include_head:
         passes = Counter(phases.head_passes)
         every = [
             (op, times)
             for (steps, codes), times in passes.items()
-            for op in on_a_core(head_ops(hw, steps, codes), hw.rows, split)
+            for op in on_a_core(phase_ops.head_ops(hw, steps, codes), hw.rows, split)
         ]
         yield "head", len(plan.steps), split, every
     for (_, dense), n in model.body.prompt_layers().items():
-        prompt = prefill_ops(hw, plan.video.prompt_tokens, None, dense)
+        prompt = phase_ops.prefill_ops(hw, plan.video.prompt_tokens, None, dense)
         yield first[dense] + "prompt", n, split, once(prompt, hw.batch, split)
 
 

@@ -34,6 +34,7 @@ class RowResult:
         decode_energy: The same without the prompts.
         replay_all: Replay ratio over all steps.
         replay_eligible: Replay ratio over the steps that may replay (frame 0 left out).
+        roofline: A decode step if bytes or multiply-accumulates alone took time.
         latency_factors: Latency at the upper and at the lower end of the memory's bandwidth, over
             ``latency_s``; None where the board names no interval, or nobody asked (sweeps).
     """
@@ -45,6 +46,7 @@ class RowResult:
     decode_energy: EnergyReport
     replay_all: float
     replay_eligible: float
+    roofline: Roofline
     latency_factors: tuple[float, float] | None = None
 
     @property
@@ -65,7 +67,7 @@ class RowResult:
     @property
     def cycles(self) -> int:
         """Latencies of all batches, added up."""
-        return self.simulation.bound_cycles if self.is_bound else self.simulation.cycles
+        return self.simulation.cycles
 
     @property
     def latency_s(self) -> float:
@@ -76,16 +78,6 @@ class RowResult:
     def seconds_per_video(self) -> float:
         """Latency of a batch over the videos that it finishes."""
         return self.latency_s / self.batches.videos_per_batch
-
-    @property
-    def latency_interval_s(self) -> tuple[float, float] | None:
-        """Latency of a batch at the upper and at the lower end of the memory's bandwidth."""
-        return self._interval(self.latency_s)
-
-    @property
-    def seconds_per_video_interval(self) -> tuple[float, float] | None:
-        """The same per finished video."""
-        return self._interval(self.seconds_per_video)
 
     @property
     def ms_per_token(self) -> float:
@@ -114,7 +106,7 @@ class RowResult:
     def energy_per_token(self) -> Joules:
         """Joules of the board per token of a stream, prompt left out, with their interval."""
         tokens = self.videos * self.simulation.plan.video.n_steps
-        return self._within_bandwidth(self.decode_energy.scaled(1 / tokens)).board
+        return self.decode_energy.scaled(1 / tokens, self.latency_factors).board
 
     @property
     def body_latency_s(self) -> float:
@@ -139,7 +131,7 @@ class RowResult:
         at most; it has no time for adding what replays.
         """
         busy = sum(total.busy_cycles for total in self.simulation.totals.values())
-        share = busy / (self.cycles * self.design.machine.cores)
+        share = self.simulation.plan.hw.busy_share(busy, self.cycles)
         return min(share, 1.0) if self.is_bound else share
 
     @property
@@ -151,14 +143,7 @@ class RowResult:
     @cached_property
     def dram_bytes(self) -> dict[str, int]:
         """Bytes moved by memory, over all batches."""
-        names = [path.name for path in self.simulation.plan.hw.paths]
-        return {
-            name: sum(
-                (total.bound_dram_bytes if self.is_bound else total.dram_bytes)[i]
-                for total in self.simulation.totals.values()
-            )
-            for i, name in enumerate(names)
-        }
+        return dict(self.simulation.activity.dram_bytes)
 
     @cached_property
     def accounts(self) -> dict[str, dict[str, dict[str, int]]]:
@@ -172,11 +157,6 @@ class RowResult:
         phases = Phases(plan.hw, plan.phases.fidelity, books=True)
         totals = simulate(replace(plan, phases=phases), self.batches).totals
         return {name: accounts(plan.hw, each.booked, each.cycles) for name, each in totals.items()}
-
-    @cached_property
-    def roofline(self) -> Roofline:
-        """A decode step if bytes or multiply-accumulates alone took time."""
-        return roofline(self.simulation)
 
     @cached_property
     def ddr_utilisation(self) -> dict[str, float]:
@@ -210,7 +190,7 @@ class RowResult:
         Ends have all constants of energy and the bandwidth err in the same direction: low is every
         constant at its low and, for what is drawn by being there, the least time; high likewise.
         """
-        return self._within_bandwidth(self.energy.scaled(1 / self.videos))
+        return self.energy.scaled(1 / self.videos, self.latency_factors)
 
     @property
     def average_power_w(self) -> float:
@@ -242,27 +222,7 @@ class RowResult:
 
     def _part(self, phase: str) -> int:
         total = self.simulation.totals.get(phase)
-        if total is None:
-            return 0
-        return total.bound_cycles if self.is_bound else total.cycles
-
-    def _within_bandwidth(self, energy: EnergyReport) -> EnergyReport:
-        """Joules whose ends have the bandwidth err, too."""
-        fast, slow = self.latency_factors or (1.0, 1.0)
-        return EnergyReport(
-            tuple(
-                replace(part, low_j=part.low_j * fast, high_j=part.high_j * slow)
-                if part.idle
-                else part
-                for part in energy.parts
-            )
-        )
-
-    def _interval(self, seconds: float) -> tuple[float, float] | None:
-        if self.latency_factors is None:
-            return None
-        fast, slow = self.latency_factors
-        return seconds * fast, seconds * slow
+        return 0 if total is None else total.cycles
 
     def _seconds(self, cycles: int) -> float:
         return cycles / round(self.design.board.fabric_clock_mhz * 1e6)  # rounded once
@@ -303,47 +263,39 @@ def simulate_rows(
             energy.
     """
     variant = replace(variant, method=batches.method)
-    at_once = candidates[0].design.policy.tokens_per_step
-    plan = Plan(
-        phases,
-        video,
-        variant.attention,
-        variant.schedule,
-        batches.rule,
-        range(video.n_steps // at_once),
-    )
+    plan = Plan.of(phases, video, variant, batches.rule)
     simulations = simulate_designs(plan, batches)
-    parts = batches.every_part
-    ratios = [replay_ratio(each.replay, video.tokens_per_frame // at_once) for each in parts]
+    parts, steps = batches.every_part, video.tokens_per_frame // plan.tokens_per_step
+    ratios = [replay_ratio(each.replay, steps) for each in parts]
     rows = []
     for design, fit, number, part in candidates:
         simulation = simulations[part][number]
-        whole, decode = (
-            energy(design, activity, fit.resources)
-            for activity in (simulation.activity, simulation.decode_activity)
-        )
-        rows.append(RowResult(variant, simulation, parts[part], whole, decode, *ratios[part]))
+        joules = _joules(design, simulation, fit)
+        line = roofline(simulation)
+        rows.append(RowResult(variant, simulation, parts[part], *joules, *ratios[part], line))
     return rows
 
 
 def bound_of(row: RowResult, fit: FitReport) -> RowResult:
-    """The bound for the decisions of a row; the same work in the least time."""
+    """The bound for the decisions of a row: the same work in the least time."""
+    totals = {
+        name: replace(each, cycles=each.bound_cycles, dram_bytes=each.bound_dram_bytes)
+        for name, each in row.simulation.totals.items()
+    }
+    simulation = replace(row.simulation, totals=totals)
     whole = not MAPPINGS[row.design.machine.mapping].needs_broadcast
-    row = replace(row, variant=replace(row.variant, is_bound=True, is_whole=whole))
-    activity = replace(row.simulation.activity, cycles=row.cycles, dram_bytes=row.dram_bytes)
-    prefill = row.simulation.totals["prefill"]
-    decode = replace(
-        row.simulation.decode_activity,
-        cycles=row.cycles - prefill.bound_cycles,
-        dram_bytes={
-            name: nbytes - of_prefill
-            for (name, nbytes), of_prefill in zip(
-                row.dram_bytes.items(), prefill.bound_dram_bytes, strict=True
-            )
-        },
-    )
+    variant = replace(row.variant, is_bound=True, is_whole=whole)
+    joules, of_decoding = _joules(row.design, simulation, fit)
     return replace(
-        row,
-        energy=energy(row.design, activity, fit.resources),
-        decode_energy=energy(row.design, decode, fit.resources),
+        row, variant=variant, simulation=simulation, energy=joules, decode_energy=of_decoding
+    )
+
+
+def _joules(
+    design: Design, simulation: Simulation, fit: FitReport
+) -> tuple[EnergyReport, EnergyReport]:
+    """Joules of all batches, and those without the prompts."""
+    return (
+        energy(design, simulation.activity, fit.resources),
+        energy(design, simulation.decode_activity, fit.resources),
     )

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from carsim.decisions.replay import ReplayRule
 from carsim.hardware.schedule import SCHEDULES, Schedule
 from carsim.machine.batches import Batches, distinct_rows, renumber
-from carsim.machine.cases import AttendCases, MlpCases
+from carsim.machine.cases import MlpCases
 from carsim.machine.lanes import Ints
-from carsim.machine.phase import Outcome, by_design
+from carsim.machine.phase import Outcome, PhaseTotals, activity_of, by_design, exactly, totals_of
 from carsim.machine.plan import Plan
 from carsim.machine.ranges import check_plan
-from carsim.machine.totals import PhaseTotals, activity_of, exactly, totals_of
 from carsim.workload.activity import Activity
 
 LAYER_PHASES = ("qkv", "attention", "output", "mlp")
@@ -254,15 +253,14 @@ class _Steps:
         by_window = plan.hw.design.model.body.layers_by_window()
         found, index_of = [], []
         for window, layers in by_window.items():
-            cases = AttendCases(*(each[where].reshape(1, -1, 1) for each in plan.reads(window)))
+            cases = plan.reads[window].each(lambda figure: figure[where].reshape(1, -1, 1))
             if reads is not None and plan.attention.records:
                 attended, runs = (each[:, where][..., layers] for each in reads)
                 contexts = np.broadcast_to(cases.contexts, attended.shape)
-                cases = AttendCases(attended, runs, contexts).alike(plan.hw, plan.attention)
+                cases = cases._replace(attended=attended, runs=runs, contexts=contexts)
+                cases = cases.alike(plan.hw)
             cases, case_of = cases.distinct()
-            outside = plan.aligned_outside(window)
-            given = rule, cases, plan.attention, outside, plan.frame_steps
-            found.append(plan.phases.attention(*given))
+            found.append(plan.phases.attention(rule, cases))
             index_of.append(case_of)
         if len(found) == 1:
             return found[0], index_of[0]
@@ -287,7 +285,7 @@ class _Steps:
         """
         plan, hw, batches = self.plan, self.plan.hw, self.batches.of_layers(layers)
         schedule = plan.schedule_of(self.scored)
-        for number, group in enumerate(plan.groups(self.scored)):
+        for number, (group, home) in enumerate(plan.groups(self.scored)):
             rows = batches.distinct(self.where, group)
             # The register takes the next group once the one before has left the cores.
             begun = known * (self.scored and number == 0)
@@ -296,7 +294,6 @@ class _Steps:
                 used, start_of = renumber(begun, hw.dispatch_cycles(schedule) + 1)
                 starts, start_of = used[None], start_of[:, case_of]
             # What decides is who computes, as far as it matters, and how long that is known.
-            home = group.start % hw.design.machine.cores
             cases = MlpCases(rows.rows, starts[0, :1] if self.scored else None, home, dense)
             first, same_as = distinct_rows(cases.alike(hw, schedule), hw.rows + 1)
             start, row = np.divmod(np.arange(len(first) * starts.shape[1]), len(first))

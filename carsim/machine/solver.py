@@ -285,8 +285,7 @@ class _Tiles:
         before = operand.computed(tile)
         y = _running_most(np.maximum(arrived - before, self.y))
         self._began, self.x, self.y, self.arrived = y[0], x[-1], y[-1], arrived[-1]
-        computed: Ints = y + operand.computed(tile + 1)
-        return computed
+        return y + operand.computed(tile + 1)
 
     def jump(self, first: Ints) -> None:
         """Go from the third buffer to the last, where it is another: its first tiles are given."""

@@ -84,5 +84,4 @@ def csv_text(frame: "pd.DataFrame", *, index: bool = False) -> str:
     frame = frame.assign(**{name: frame[name].map(cell) for name in text}).rename(columns=cell)
     if index:
         frame = frame.rename(index=cell)
-    written: str = frame.to_csv(index=index, lineterminator="\n")
-    return written
+    return frame.to_csv(index=index, lineterminator="\n")

@@ -6,15 +6,13 @@ A figure is a number (or a short text) of one row of a comparison: one policy on
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
 from carsim.base.errors import InputError
 from carsim.base.text import quantity
-
-if TYPE_CHECKING:
-    from carsim.cost.fit import FitReport
-    from carsim.design import Design
-    from carsim.machine.row import RowResult
+from carsim.cost.fit import FitReport
+from carsim.design import Design
+from carsim.machine.row import RowResult
 
 OTHER_COLUMNS = ("id", "ordinal", "point", "status", "reason", "seconds", "checksum", "knee")
 """Columns of stores and frames that are no metrics."""
@@ -27,11 +25,11 @@ class Run(Protocol):
     """What some figures need beside their row. A ``Report`` is one; so is a :class:`Setting`."""
 
     @property
-    def design(self) -> "Design":
+    def design(self) -> Design:
         """The design."""
 
     @property
-    def fit(self) -> "FitReport":
+    def fit(self) -> FitReport:
         """Resources of the board that the design takes."""
 
     @property
@@ -43,8 +41,8 @@ class Run(Protocol):
 class Setting:
     """A :class:`Run` for those who simulate single rows, such as sweeps."""
 
-    design: "Design"
-    fit: "FitReport"
+    design: Design
+    fit: FitReport
     dense_latency_s: float | None = None
 
 
@@ -74,7 +72,7 @@ class Metric:
     meaning: str
     formula: str
     better: Literal["higher", "lower"] | None
-    value: Callable[["RowResult", Run | None], Value]
+    value: Callable[[RowResult, Run | None], Value]
     of_design: bool = False
     shown: Literal["headline", "detail", "no"] = "detail"
     headline_of: Literal["video", "text", ""] = ""
@@ -91,7 +89,7 @@ class Metric:
         """Title with unit, for the head of a column or a line."""
         return self.title if self.unit in ("", "share", "x") else f"{self.title} [{self.unit}]"
 
-    def of(self, row: "RowResult | None", run: Run | None = None) -> Value:
+    def of(self, row: RowResult | None, run: Run | None = None) -> Value:
         """The figure, finite.
 
         Args:
@@ -99,7 +97,7 @@ class Metric:
             run: Its report; None where none is known, so that what needs it is None.
         """
         if self.of_design:
-            return None if run is None else finite(self.value(cast("RowResult", row), run))
+            return None if run is None else finite(self.value(cast(RowResult, row), run))
         return None if row is None else finite(self.value(row, run))
 
     def text(self, value: Value) -> str:

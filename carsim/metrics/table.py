@@ -7,7 +7,6 @@ To add a metric, add one row to the table: every output then has it. One from ou
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from carsim.base.registry import Registry
 from carsim.base.text import with_ends
@@ -15,11 +14,9 @@ from carsim.base.units import GB
 from carsim.hardware.technology import TECHNOLOGIES, Technology
 from carsim.hardware.technology.price import total
 from carsim.machine.limits import shares_by_limit
+from carsim.machine.row import RowResult
 from carsim.machine.simulate import LAYER_PHASES
 from carsim.metrics.metric import Metric, Run, Value
-
-if TYPE_CHECKING:
-    from carsim.machine.row import RowResult
 
 PHASES = {
     "prefill": "prefill",
@@ -47,26 +44,22 @@ INTERVALS = {
 }
 """Metric -> the metrics that are the ends of its interval."""
 
-Get = Callable[["RowResult", Run | None], Value]
+Get = Callable[[RowResult, Run | None], Value]
 
 
 def _phase_seconds(phase: str) -> Get:
     return lambda row, run: row.seconds_by_phase.get(phase, 0.0)
 
 
-def _limit(row: "RowResult", run: Run | None) -> Value:
-    return next(iter(shares_by_limit(row.limits)), None)
-
-
 def _phase_limit(phase: str) -> Get:
     return lambda row, run: {each.phase: each.limited_by for each in row.limits}.get(phase)
 
 
-def _dense_latency_s(row: "RowResult", run: Run | None) -> float | None:
+def _dense_latency_s(row: RowResult, run: Run | None) -> float | None:
     return None if run is None else run.dense_latency_s
 
 
-def _speedup(row: "RowResult", run: Run | None) -> Value:
+def _speedup(row: RowResult, run: Run | None) -> Value:
     dense = _dense_latency_s(row, run)
     return None if dense is None else dense / row.latency_s
 
@@ -97,14 +90,16 @@ def _ends(text: str, low: str = "lower", high: str = "upper") -> tuple[str, str]
 
 
 def _interval(of: str) -> Callable[[int], Get]:
-    return lambda which: lambda row, run: (getattr(row, of) or (None, None))[which]
+    return lambda which: (
+        lambda row, run: row.latency_factors and row.latency_factors[which] * getattr(row, of)
+    )
 
 
 def _joules(of: str) -> Callable[[int], Get]:
     return lambda which: lambda row, run: getattr(getattr(row, of), ("low_j", "high_j")[which])
 
 
-def _frames_per_s(row: "RowResult", run: Run | None) -> Value:
+def _frames_per_s(row: RowResult, run: Run | None) -> Value:
     video = row.simulation.plan.video
     return None if video.kind == "text" else video.n_frames / row.seconds_per_video
 
@@ -155,14 +150,14 @@ _ROWS = (
         Metric("latency_s", "s", "latency of a batch",
                "Time from the prompt to the last token of a batch, mean over the batches",
                "cycles / clock / batches", "lower", lambda row, run: row.latency_s),
-        _MEMORY, _interval("latency_interval_s"),
+        _MEMORY, _interval("latency_s"),
     ),
     *_with_ends(
         Metric("seconds_per_video", "s", "time per video",
                "Latency of a batch divided by the videos that it finishes",
                "latency_s / videos_per_batch", "lower", lambda row, run: row.seconds_per_video,
                shown="headline", headline_of="video", short="seconds per video"),
-        _MEMORY, _interval("seconds_per_video_interval"),
+        _MEMORY, _interval("seconds_per_video"),
     ),
     Metric("speedup", "x", "speed-up over dense",
            "How many times as fast as dense decoding on the same machine",
@@ -261,8 +256,8 @@ _ROWS = (
            "Replayed decisions, as a share of all decisions",
            "replayed / decisions", "higher", lambda row, run: row.replay_all),
     Metric("limit", "", "limit",
-           "What limits the phases that take most of the time", _LARGEST, None, _limit,
-           shown="no"),
+           "What limits the phases that take most of the time", _LARGEST, None,
+           lambda row, run: next(iter(shares_by_limit(row.limits)), None), shown="no"),
     *(
         Metric(f"limit_{phase}", "", f"limit of {PHASES[phase]}",
                f"What limits the phase {PHASES[phase]}", _LARGEST, None, _phase_limit(phase),
@@ -340,7 +335,7 @@ def interval_text(name: str, look_up: Callable[[str], Value]) -> str:
     return with_ends(text, ends[0], ends[1], " to ") if ends and "-" not in ends else text
 
 
-def figures(row: "RowResult | None", run: Run | None = None) -> dict[str, Value]:
+def figures(row: RowResult | None, run: Run | None = None) -> dict[str, Value]:
     """All figures of a row by the names of :data:`METRICS`.
 
     Args:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from carsim.base.errors import InputError
-from carsim.cost.energy import Joules, energy
+from carsim.cost.energy import EnergyReport, energy
 from carsim.design import Design
 from carsim.hardware.schedule import BASELINE
 from carsim.hardware.technology import Resources
@@ -69,15 +69,14 @@ class Decode:
         """Share of the time spent in phases of each limit, most first."""
         return shares_by_limit(phase_limits(self.simulation))
 
-    def joules_per_token(self, used: Resources) -> Joules:
-        """Joules of the whole board per token, with the interval of the constants.
+    def energy_per_token(self, used: Resources) -> EnergyReport:
+        """Joules of a token, by component.
 
         Args:
-            used: FPGA resources of the design.
+            used: What the design takes of the board.
         """
-        board = energy(self.design, self.simulation.activity, used).board
         tokens = len(self.contexts) * self.design.policy.batch
-        return Joules(board.value_j / tokens, board.low_j / tokens, board.high_j / tokens)
+        return energy(self.design, self.simulation.activity, used).scaled(1 / tokens)
 
 
 def decode(design: Design, first_context: int, last_context: int | None = None) -> Decode:

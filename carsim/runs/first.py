@@ -108,11 +108,7 @@ class Wish:
         sections = {"board": {"preset": board}, "model": model_base(model)}
         file = Path(model).resolve()
         stem = file.parent.name if file.name == "config.json" else file.name.removesuffix(".json")
-        return cls(
-            {"name": f"{stem}_{board}", **sections},
-            Path(f"{stem} on {board}"),
-            **more,
-        )
+        return cls({"name": f"{stem}_{board}", **sections}, Path(f"{stem} on {board}"), **more)
 
     @property
     def keeps_precision(self) -> bool:
@@ -292,7 +288,7 @@ def _tried(wish: Wish, choice: Choice) -> Tried:
     if not fit.fits:
         return Tried(contents, choice, design, fit)
     found = decode(design, *wish.contexts)
-    joules = found.joules_per_token(fit.resources).value_j
+    joules = found.energy_per_token(fit.resources).board.value_j
     return Tried(contents, choice, design, fit, found, found.tokens_per_s, joules)
 
 

@@ -59,11 +59,11 @@ def run(
     if not isinstance(design, Design):
         design = open_design(str(design), workload=work)
     sources = sources_of(design, traces, work, resample_seed)
-    video = sources.video
-    sources.check_sets(video)
+    sources.check_sets(video := sources.video)
     fit = fit_of(design, sources, video, replays=sources.replays_any)
-    if not allow_misfit:
-        _check_fit(design, fit)
+    if not (allow_misfit or fit.fits):
+        cure = "change the design, or set `allow_misfit` to simulate it all the same"
+        raise MisfitError(design.name, "does not fit: " + "; ".join(fit.misfits), cure)
     phases = Phases(Hardware(design), fidelity)
     rows = _simulated(design, sources, video, fit, phases)
     own = own_variant(design, replays=sources.replays_any)
@@ -88,12 +88,6 @@ def run(
         phases_simulated=taken,
         interpolated=interpolated,
     )
-
-
-def _check_fit(design: Design, fit: FitReport) -> None:
-    if not fit.fits:
-        cure = "change the design, or set `allow_misfit` to simulate it all the same"
-        raise MisfitError(design.name, "does not fit: " + "; ".join(fit.misfits), cure)
 
 
 def sources_of(
@@ -138,11 +132,7 @@ def fit_of(design: Design, sources: Sources, video: Video, *, replays: bool = Tr
 
 
 def _simulated(
-    design: Design,
-    sources: Sources,
-    video: Video,
-    fit: FitReport,
-    phases: Phases,
+    design: Design, sources: Sources, video: Video, fit: FitReport, phases: Phases
 ) -> list[RowResult]:
     """A row for each policy of the comparison; those with equal decisions share them."""
     rows: list[RowResult] = []

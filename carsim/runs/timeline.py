@@ -16,7 +16,7 @@ from carsim.base.errors import InputError
 from carsim.base.units import GB
 from carsim.machine.booking import spans
 from carsim.machine.builders import BUILDERS
-from carsim.machine.cases import AttendCases, MlpCases
+from carsim.machine.cases import MlpCases
 from carsim.machine.phase import Outcome, outcome
 from carsim.machine.phases import FIDELITIES, Phases, identity
 from carsim.machine.row import RowResult
@@ -132,11 +132,11 @@ def record_timeline(row: RowResult, first: int, stop: int) -> Timeline:
     recorder = _Recorder(row)
     for step in range(first, stop):
         recorder.step(step)
-    used, cores = {each.track for each in recorder.slices}, range(plan.hw.design.machine.cores)
-    dispatcher, dmas = plan.schedule_of(True).label, ("DMA", *(f"DMA {core}" for core in cores))
+    used, cores = {each.track for each in recorder.slices}, plan.hw.core_names
+    dmas = ("DMA", *(name.replace("core", "DMA") for name in cores))
     ports = (f"port {path.name}" for path in plan.hw.paths)
-    tracks = [f"core {core}" for core in cores]  # idle ones, too
-    tracks = [dispatcher] * (dispatcher in used) + tracks
+    dispatcher = plan.schedule_of(True).label
+    tracks = [dispatcher] * (dispatcher in used) + cores  # idle ones, too
     tracks += [each for each in (*dmas, *ports) if each in used]
     return Timeline(
         recorder.now, (STEPS, PHASES, *tracks), tuple(recorder.slices), tuple(recorder.samples)
@@ -182,16 +182,14 @@ class _Recorder(Phases):
         scored, body = bool(plan.scored[step]), self.hw.design.model.body
         rule, window = plan.rule if scored else None, body.window_of(layer)
         self.qkv(rule)
-        cases = plan.reads(window).take(np.array([step]))
+        cases = plan.reads[window].take([step])
         if self._batches.reads is not None and plan.attention.records:
             attended, runs = (each[at][None] for each in self._batches.reads)
-            cases = AttendCases(attended, runs, cases.contexts)
-        outside = plan.aligned_outside(window)
-        attention = self.attention(rule, cases, plan.attention, outside, plan.frame_steps)
+            cases = cases._replace(attended=attended, runs=runs)
+        attention = self.attention(rule, cases)
         known = plan.known_cycles(attention.cycles, self.output(rule).cycles)
-        for number, group in enumerate(plan.groups(scored)):
+        for number, (group, home) in enumerate(plan.groups(scored)):
             start = known * (number == 0) if scored else None
-            home = group.start % self.hw.design.machine.cores
             computing = ~self._batches.replay[at][None, group]
             cases_of = MlpCases(computing, start, home, body.is_dense(layer))
             self.mlp(plan.schedule_of(scored), cases_of, plan.rule)
@@ -228,7 +226,7 @@ class _Recorder(Phases):
             if moves:
                 rate = nbytes / GB / seconds
                 self.samples.append(Sample(f"{path.name} GB/s", self.now, rate))
-        busy = int(found.busy_cycles[0]) / (cycles * design.machine.cores)
+        busy = self.hw.busy_share(int(found.busy_cycles[0]), cycles)
         self.samples.append(Sample("cores busy", self.now, busy))
         self.now += cycles
 
@@ -254,7 +252,7 @@ def usage_by_step(row: RowResult) -> Usage:
     return Usage(
         clock_mhz=clock_mhz,
         cycles=cycles,
-        core_busy=by_step("busy_cycles") / (cycles * plan.hw.design.machine.cores),
+        core_busy=plan.hw.busy_share(by_step("busy_cycles"), cycles),
         memory_utilisation=used,
         replay_ratio=row.batches.replay[0].mean(axis=(1, 2)),
     )

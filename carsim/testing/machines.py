@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from carsim.decisions.attention import PLAIN
 from carsim.design import Design, load_design
 from carsim.hardware.mapping import Mapping
 from carsim.hardware.schedule import BASELINE
@@ -37,7 +36,7 @@ def attend(phases: Phases, attended: Any) -> Outcome:
     """Dense attention over so many tokens each."""
     tokens = np.atleast_1d(np.asarray(attended, np.int64))
     cases = AttendCases(tokens, np.ones_like(tokens), tokens)
-    return phases.attention(None, cases, PLAIN, False)
+    return phases.attention(None, cases)
 
 
 def layer_phases(mapping: str, batch: int, cores: int, rows: int) -> dict[str, Outcome]:

@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from importlib.resources import as_file, files
 
+from carsim.base.groups import grouped
 from carsim.design import load_design
 from carsim.hardware.machine import Array
 from carsim.machine.product import Supply, product
@@ -57,14 +58,12 @@ def validate_array(progress: Callable[[str], None] = lambda _: None) -> Part:
         progress: Told what is being compared.
     """
     progress("products and layers of other simulators")
-    small: dict[str, list[Comparison]] = {}
-    for row in data_rows("scalesim.csv"):
-        title = f"SCALE-Sim, {_words(row['dataflow'])}"
-        small.setdefault(title, []).append(_small_product(row))
+    rows = ((_words(row["dataflow"]), _small_product(row)) for row in data_rows("scalesim.csv"))
     of_peers = tuple(map(_peer_row, data_rows("peers.csv")))
     groups = [Group("decode matrices of LLaMA-2-7B on 32 x 32", of_peers, NULL)]
-    for title, rows in small.items():
-        groups.append(Group(title, tuple(rows), NULL, {"worst": 0.0}, shown=False))
+    for dataflow, small in grouped(rows).items():
+        bounds = {"worst": 0.0}
+        groups.append(Group(f"SCALE-Sim, {dataflow}", tuple(small), NULL, bounds, shown=False))
     notes = [f"{peer.title}: {peer.charges}. {_measured(peer)}" for peer in PEERS.values()]
     notes.append(
         "Baseline: all bytes once, over the bandwidth of the memory. It is the peer's own rule for "

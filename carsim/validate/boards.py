@@ -8,11 +8,11 @@ per system; both are fitted to other rows of the same system.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple
 from statistics import fmean, median
 
 import pandas as pd
 
+from carsim.base.groups import grouped
 from carsim.base.text import number, with_ends
 from carsim.hardware.expected import expected_factors
 from carsim.hardware.technology.fpga import Fpga
@@ -22,7 +22,6 @@ from carsim.validate.intervals import (
     Coverage,
     calibrated_speed,
     coverage,
-    grouped,
     left_out_speeds,
     one_factor,
     pools,
@@ -104,7 +103,7 @@ def _about(each: Predicted) -> str:
     """Limit of most of the time, expected speed and joules per token."""
     limit, share = next(iter(each.decode.limit_shares.items()))
     speed, slow, fast = map(number, each.expected)
-    value, low, high = (number(joule, 3) for joule in astuple(each.energy.board))
+    value, low, high = (number(joule, 3) for joule in each.energy.board)
     joules = with_ends(value, low, high, " to ")
     return f"{limit} {share:.0%}; expected {with_ends(speed, slow, fast, ' to ')}; {joules} J"
 
@@ -219,24 +218,24 @@ def _notes(predicted: Sequence[Predicted]) -> Iterable[str]:
         for kind, (low, high) in Fpga.published_ratios.items()
     )
     yield f"Published resources over carsim's, which every fit states: {', '.join(ratios)}."
-    reasons: dict[str, list[str]] = {}
     for each in predicted:
-        if not each.row.in_scope:
-            reasons.setdefault(each.row.scope_reason, []).append(each.row.name)
-        for misfit in each.fit.misfits:
-            yield f"Fit: {each.row.name}: {misfit}"
-    for reason, names in reasons.items():
+        yield from (f"Fit: {each.row.name}: {misfit}" for misfit in each.fit.misfits)
+    outside = (each.row for each in predicted if not each.row.in_scope)
+    for reason, names in grouped((row.scope_reason, row.name) for row in outside).items():
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         yield f"Out of scope: {names[0]}{more}: {reason}."
 
 
 def _times_per_layer(predicted: Sequence[Predicted]) -> str:
     """Interval of the fitted time per layer of each type of control that has enough systems."""
-    of_control: dict[str, list[float]] = {}
-    for rows in grouped((each.row.unit, each) for each in predicted).values():
-        control = str(rows[0].decode.design.machine.overheads.control)
-        layer_us = best_constants([each.point for each in rows]).layer_us
-        of_control.setdefault(control, []).append(layer_us)
+    systems = grouped((each.row.unit, each) for each in predicted).values()
+    of_control = grouped(
+        (
+            str(rows[0].decode.design.machine.overheads.control),
+            best_constants([each.point for each in rows]).layer_us,
+        )
+        for rows in systems
+    )
     found = "; ".join(
         f"{control} {number(median(times), 3)} ({min(times):.0f} to {max(times):.0f}; "
         f"{len(times)} systems)"
@@ -253,10 +252,9 @@ def _repeated(predicted: Sequence[Predicted]) -> Iterable[str]:
         row = each.row
         return row.config, row.model, row.first_context, row.last_context
 
-    found: dict[str, list[float]] = {}
-    for each, speed in left_out_speeds(predicted, one_factor, of=work):
-        found.setdefault(each.row.split, []).append(abs(speed / each.row.tok_per_s - 1))
-    for split, sizes in found.items():
+    speeds = left_out_speeds(predicted, one_factor, of=work)
+    errors = ((each.row.split, abs(speed / each.row.tok_per_s - 1)) for each, speed in speeds)
+    for split, sizes in grouped(errors).items():
         yield (
             f"Repeated: {len(sizes)} {split} rows have others of the same chip, runtime and model, "
             f"on other numbers of cards that work one after another. They differ from these by "

@@ -18,15 +18,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
 from statistics import fmean
-from typing import TypeVar
 
+from carsim.base.groups import grouped
 from carsim.base.statistics import wilson
 from carsim.hardware.expected import CALIBRATED, EVERY, LEVEL, POOLED, Expected
 from carsim.runs.calibrate import MeasuredSpeed, best_constants
 from carsim.validate.published import Predicted
-
-K = TypeVar("K")
-T = TypeVar("T")
 
 LEAST_SYSTEMS = 9
 """Fewest systems of which 90 % may lie inside while one more lies outside."""
@@ -142,11 +139,3 @@ def one_factor(point: MeasuredSpeed, others: Sequence[MeasuredSpeed]) -> float:
     """Tokens per second with one factor on all time, fitted to other points."""
     factor = exp(fmean(log(other.measured_us / other.bound_us) for other in others))
     return point.tokens_per_s * point.measured_us / (point.bound_us * factor)
-
-
-def grouped(items: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
-    """Values by their names, both in the order of the first."""
-    found: dict[K, list[T]] = {}
-    for name, value in items:
-        found.setdefault(name, []).append(value)
-    return found

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from types import MappingProxyType
 
 from carsim.base.files import packaged_rows
 from carsim.hardware.machine import WeightLoad
@@ -76,5 +75,5 @@ _RULES = (
     Peer("onnxim", "ONNXim", "rows", _DDR4, bound=0.05),
 )
 
-PEERS: Mapping[str, Peer] = MappingProxyType({peer.name: peer for peer in _RULES})
+PEERS: Mapping[str, Peer] = {peer.name: peer for peer in _RULES}
 """Peer -> its rule, by its name in the data."""

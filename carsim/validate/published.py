@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 from pydantic import TypeAdapter
 
 from carsim.base.units import GB
-from carsim.cost.energy import EnergyReport, Joules, energy
+from carsim.cost.energy import EnergyReport, Joules
 from carsim.cost.fit import FitReport, check_fit
 from carsim.design import Design, configs_folder, load_design
 from carsim.hardware.expected import expected_of
@@ -143,10 +143,7 @@ class Predicted:
     @cached_property
     def energy(self) -> EnergyReport:
         """Joules of a token, by component."""
-        found = self.decode
-        tokens = len(found.contexts) * found.design.policy.batch
-        spent = energy(found.design, found.simulation.activity, self.fit.resources)
-        return spent.scaled(1 / tokens)
+        return self.decode.energy_per_token(self.fit.resources)
 
     @property
     def watts(self) -> Joules:

@@ -1,7 +1,7 @@
 """What a machine did, in the units that energy and reports need."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +16,8 @@ class Activity:
         dram_bytes: Bytes moved, reads and writes, by name of memory.
     """
 
-    cycles: int
-    macs: int
-    vector_ops: int
-    sram_bytes: int
-    dram_bytes: Mapping[str, int]
+    cycles: int = 0
+    macs: int = 0
+    vector_ops: int = 0
+    sram_bytes: int = 0
+    dram_bytes: Mapping[str, int] = field(default_factory=dict)

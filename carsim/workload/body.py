@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
+from carsim.base.groups import grouped
 from carsim.base.section import FieldError, GrownSection, NonNegativeInt, PositiveInt, Section
 from carsim.base.yaml_file import shown
 
@@ -214,25 +215,18 @@ class Body(GrownSection):
         """The layer has one MLP for all tokens."""
         return self.experts is None or layer < self.experts.dense_layers
 
-    def layers_by_mlp(self) -> dict[bool, tuple[int, ...]]:
+    def layers_by_mlp(self) -> dict[bool, list[int]]:
         """The layers with one MLP for all tokens (True), and those with experts, if any."""
-        dense = 0 if self.experts is None else self.experts.dense_layers
-        if not dense:
-            return {self.is_dense(0): tuple(range(self.n_layers))}
-        return {True: tuple(range(dense)), False: tuple(range(dense, self.n_layers))}
+        return grouped((self.is_dense(layer), layer) for layer in range(self.n_layers))
 
-    def layers_by_window(self) -> dict[int | None, tuple[int, ...]]:
+    def layers_by_window(self) -> dict[int | None, list[int]]:
         """The layers of each window.
 
         >>> Body(n_layers=4, hidden_size=8, n_heads=2, n_kv_heads=1, ffn_size=8, window=512,
         ...      global_layers=(3,)).layers_by_window()
-        {512: (0, 1, 2), None: (3,)}
+        {512: [0, 1, 2], None: [3]}
         """
-        found: dict[int | None, tuple[int, ...]] = {}
-        for layer in range(self.n_layers):
-            window = self.window_of(layer)
-            found[window] = (*found.get(window, ()), layer)
-        return found
+        return grouped((self.window_of(layer), layer) for layer in range(self.n_layers))
 
     def prompt_layers(self) -> Counter[tuple[int | None, bool]]:
         """Numbers of layers by window, and by having one MLP for all tokens."""

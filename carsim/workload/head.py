@@ -17,7 +17,7 @@ from carsim.workload.ops import (
     Count,
     Gemm,
     Op,
-    Slice,
+    Share,
     Stream,
     weight_gemm,
 )
@@ -54,8 +54,8 @@ class HeadStep(NamedTuple):
         n: Its outputs.
         ops_per_output: Element operations for each of them.
         normed: The inputs are normed before it.
-        best: Outputs that each core keeps as they stream, and passes on with their tokens; 0: all.
-        cores: Cores that do.
+        best: Outputs that each core keeps as they stream; 0: all.
+        gathered: Those of all cores that are passed on with their tokens; 0: all.
     """
 
     k: int = 0
@@ -63,7 +63,7 @@ class HeadStep(NamedTuple):
     ops_per_output: int = 0
     normed: bool = False
     best: int = 0
-    cores: int = 1
+    gathered: int = 0
 
 
 class HeadPass(NamedTuple):
@@ -93,9 +93,7 @@ def head_passes(model: Model, *, guided: bool = True, cores: int = 1) -> tuple[H
     head, body = model.head, model.body
     if isinstance(head, LinearHead):
         n, best = head.vocabulary, min(CANDIDATES, head.vocabulary)
-        step = HeadStep(
-            body.hidden_size, n, STREAMED_LOGIT_OPS, normed=True, best=best, cores=cores
-        )
+        step = HeadStep(body.hidden_size, n, STREAMED_LOGIT_OPS, True, best, cores * best)
         return (HeadPass((step,)),)
     logit_ops = SOFTMAX_OPS + (GUIDANCE_OPS if guided else 0)
     d, ff = head.hidden_size, head.ffn_size
@@ -113,28 +111,25 @@ def head_passes(model: Model, *, guided: bool = True, cores: int = 1) -> tuple[H
     return tuple(passes)
 
 
-def head_op(
-    model: Model, step: HeadStep, rows: Count, part: Slice, streams: Count = 1, *, codes: Count = 0
-) -> Op:
-    """A step of the head for ``rows`` sequences.
+def head_op(model: Model, step: HeadStep, share: Share, codes: Count = 0) -> Op:
+    """A step of the head.
 
     Args:
         model: The model.
         step: One of :func:`head_passes`.
-        rows: Sequences that this core works on.
-        part: The core's share of every matrix.
-        streams: How often the weights are streamed to this core.
+        share: The share of a core.
         codes: Codes that attention reads.
     """
+    rows = share.rows
     if not step.k:
         assert not isinstance(model.head, LinearHead)  # which attends to nothing
-        heads, hd = part.columns(model.head.n_heads), model.head.hidden_size // model.head.n_heads
+        heads, hd = share.columns(model.head.n_heads), model.head.hidden_size // model.head.n_heads
         return Op(
             Category.HEAD,
             gemms=(Gemm(1, hd, codes, rows * heads), Gemm(1, codes, hd, rows * heads)),
             vector_ops=rows * heads * codes * SOFTMAX_OPS,
         )
-    columns = part.columns(step.n)
+    columns = share.columns(step.n)
     moved = insertions(columns) * step.best if step.best else 0  # the list moves up for each
     return Op(
         Category.HEAD,
@@ -142,6 +137,6 @@ def head_op(
         serial_vector_ops=rows * step.k * NORM_OPS if step.normed else 0,
         vector_ops=rows * (columns * step.ops_per_output + moved),
         stream=Stream.HEAD,
-        stream_bytes=streams * model.weights.bytes_of(step.k * columns),
-        gathered_elements=rows * (2 * step.cores * step.best or step.n),
+        stream_bytes=share.streams * model.weights.bytes_of(step.k * columns),
+        gathered_elements=rows * (2 * step.gathered or step.n),
     )

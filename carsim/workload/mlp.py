@@ -12,7 +12,7 @@ from carsim.workload.ops import (
     Category,
     Count,
     Op,
-    Slice,
+    Share,
     Stream,
     linear_op,
     logarithms,
@@ -29,16 +29,7 @@ MIX_OPS = 1
 
 
 def mlp_ops(
-    model: Model,
-    rows: Count,
-    part: Slice,
-    *,
-    streams: Count = 1,
-    tokens: int = 1,
-    dense: bool = False,
-    cached: bool = True,
-    normed: bool = False,
-    held_bytes: int = 0,
+    model: Model, share: Share, *, dense: bool = False, cached: bool = True, normed: bool = False
 ) -> tuple[Op, ...]:
     """Gate and up (or up alone), then down, of one layer; writes the replay cache.
 
@@ -46,26 +37,21 @@ def mlp_ops(
 
     Args:
         model: The model.
-        rows: Sequences that this core computes.
-        part: The core's share of every matrix.
-        streams: How often the weights are streamed to this core.
-        tokens: Tokens per sequence.
+        share: The share of a core.
         dense: The layer has one MLP for all tokens, whatever others have.
         cached: Outputs are written to the replay cache.
         normed: The norm is done already, as a score needed it.
-        held_bytes: Bytes per row that a rule of replay writes beside the outputs.
     """
-    body = model.body
-    m, d = rows * tokens, body.hidden_size
+    body, m, d = model.body, share.m, model.body.hidden_size
     norm = 0 if normed else m * d * NORM_OPS
-    columns = part.columns(d)
-    written = rows * (model.replay.bytes_of(columns) * cached + held_bytes)
+    columns = share.columns(d)
+    written = share.rows * model.replay.bytes_of(columns) * cached
     if body.experts is not None and not dense:
-        return _expert_ops(model, body.experts, m, part, streams, norm, written)
-    width, ff = body.dense_ffn_size, part.columns(body.dense_ffn_size)
+        return _expert_ops(model, body.experts, share, norm, written)
+    width, ff = body.dense_ffn_size, share.columns(body.dense_ffn_size)
     activated = m * ff * _inner_ops(model) + logarithms(model, "down", m * ff)
-    gate_up = linear_op(model, "gate_up", m, d, body.inner_matrices * ff, streams=streams)
-    down = linear_op(model, "down", m, width, columns, streams=streams)
+    gate_up = linear_op(model, "gate_up", share, d, body.inner_matrices * ff)
+    down = linear_op(model, "down", share, width, columns)
     return gate_up._replace(
         vector_ops=gate_up.vector_ops + activated,
         serial_vector_ops=norm + logarithms(model, "gate_up", m * d),
@@ -83,13 +69,7 @@ def _inner_ops(model: Model) -> int:
 
 
 def _expert_ops(
-    model: Model,
-    experts: Experts,
-    m: Count,
-    part: Slice,
-    streams: Count,
-    norm_ops: Count,
-    replay_bytes: Count,
+    model: Model, experts: Experts, share: Share, norm_ops: Count, replay_bytes: Count
 ) -> tuple[Op, ...]:
     """Router, then gate and up, then down, of the experts that tokens choose.
 
@@ -103,28 +83,25 @@ def _expert_ops(
     Args:
         model: The model.
         experts: Its experts.
-        m: Tokens.
-        part: The core's share of every matrix, each expert's among them.
-        streams: How often weights are streamed to this core.
+        share: The core's share of every matrix, each expert's among them.
         norm_ops: Element operations of the norm before the router.
         replay_bytes: Bytes that go to the replay cache.
     """
-    body, d = model.body, model.body.hidden_size
-    wide, wide_shared, columns = body.ffn_size, experts.shared_ffn_size, part.columns(d)
-    ff, shared = part.columns(wide), part.columns(wide_shared)
+    body, m, d = model.body, share.m, model.body.hidden_size
+    wide, wide_shared, columns = body.ffn_size, experts.shared_ffn_size, share.columns(d)
+    ff, shared = share.columns(wide), share.columns(wide_shared)
     pairs, inner = m * experts.active, body.inner_matrices
-    scores = part.columns(experts.scores)
-    router = linear_op(model, "gate_up", m, d, scores, streams=streams)._replace(
+    router = linear_op(model, "gate_up", share, d, share.columns(experts.scores))._replace(
         serial_vector_ops=norm_ops, gathered_elements=m * experts.scores
     )
-    gate_up = _chosen_op(model, experts, m, streams, (d, inner * ff), (d, inner * shared))._replace(
+    gate_up = _chosen_op(model, experts, share, (d, inner * ff), (d, inner * shared))._replace(
         serial_vector_ops=m * experts.count * (SOFTMAX_OPS + experts.active * ROUTER_OPS),
         vector_ops=(pairs * ff + m * shared) * _inner_ops(model),
         gathered_elements=pairs * wide + m * wide_shared,
         held_back=True,
     )
     mixed = pairs * MIX_OPS + m * MIX_OPS * (shared > 0)
-    down = _chosen_op(model, experts, m, streams, (wide, columns), (wide_shared, columns))._replace(
+    down = _chosen_op(model, experts, share, (wide, columns), (wide_shared, columns))._replace(
         vector_ops=columns * (m * residual_ops(model) + mixed),
         replay_bytes=replay_bytes,
         gathered_elements=m * d,
@@ -133,17 +110,13 @@ def _expert_ops(
 
 
 def _chosen_op(
-    model: Model,
-    experts: Experts,
-    m: Count,
-    streams: Count,
-    chosen: tuple[int, int],
-    shared: tuple[int, int],
+    model: Model, experts: Experts, share: Share, chosen: tuple[int, int], shared: tuple[int, int]
 ) -> Op:
     """A product of experts, given rows and columns of one, and of all shared ones together.
 
     So many of the chosen ones have a token more than the others, which have the same number each.
     """
+    m, streams = share.m, share.streams
     touched = -(-experts.touched(m) // EXPERT_PARTS)
     each, more = divmod(m * experts.active, touched + (touched == 0))
     gemms = [
@@ -158,12 +131,12 @@ def _chosen_op(
     return Op(Category.MLP, tuple(gemms), stream=Stream.WEIGHTS, stream_bytes=nbytes)
 
 
-def replay_op(model: Model, rows: Count, part: Slice, *, damped: bool = False) -> Op:
-    """Read the cached outputs of ``rows`` replaying sequences and add them to the residual.
+def replay_op(model: Model, share: Share, *, damped: bool = False) -> Op:
+    """Read the cached outputs of replaying sequences and add them to the residual.
 
     Damped outputs are scaled, an operation an element, and written back.
     """
-    columns = part.columns(model.body.hidden_size)
+    rows, columns = share.rows, share.columns(model.body.hidden_size)
     return Op(
         Category.REPLAY,
         vector_ops=rows * columns * (RESIDUAL_OPS + damped),

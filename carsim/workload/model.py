@@ -47,12 +47,6 @@ class DepthTransformer(Section):
             + self.hidden_size * self.codebook_size
         )
 
-    def streamed_weights(self, body: Body) -> int:
-        """Weights read per step: layers and classifier once per code."""
-        return body.hidden_size * self.hidden_size + self.n_codes * (
-            self.layer_weights + self.hidden_size * self.codebook_size
-        )
-
     @property
     def layer_weights(self) -> int:
         """Weights of all its layers: four projections and a two-matrix MLP each."""
@@ -82,10 +76,6 @@ class LinearHead(GrownSection):
     def embedding_weights(self, body: Body) -> int:
         """Weights held in memory for an embedding of its own."""
         return self.stored_weights(body) * (self.embedding == "separate")
-
-    def streamed_weights(self, body: Body) -> int:
-        """Weights read per step."""
-        return self.stored_weights(body)
 
 
 Head = Annotated[DepthTransformer | LinearHead, Field(discriminator="kind")]

@@ -14,7 +14,6 @@ Embedding look-ups (one row per token) and RQ-VAE pixel decoding are left out.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -132,18 +131,31 @@ LOGARITHM_OPS = 4
 QuartDepth (arXiv 2503.16709) give its vector unit; scaling by w and rounding are among them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """The share of every matrix that one core works on.
+class Share(NamedTuple):
+    """The share of a phase that one core works on.
 
     Where matrices are not split, a core holds them whole (``of`` = 1); where they are, each of
     ``of`` cores holds every ``of``-th column, and the core with the largest share sets the pace.
+
+    Attributes:
+        rows: Sequences.
+        of: Cores that share every matrix.
+        streams: How often the weights are streamed to this core.
+        tokens: Tokens of each sequence, more than one in a prompt.
     """
 
+    rows: Count
     of: int = 1
+    streams: Count = 1
+    tokens: int = 1
+
+    @property
+    def m(self) -> Count:
+        """Tokens of all its sequences, the rows of its products."""
+        return self.rows * self.tokens
 
     def columns(self, n: Count) -> Count:
-        """Columns of the core with the largest share."""
+        """Columns, or heads, of the core with the largest share of n."""
         return -(-n // self.of)
 
 
@@ -165,27 +177,24 @@ _CATEGORIES: Mapping[Product, Category] = {
 }
 
 
-def linear_op(
-    model: Model, product: Product, m: Count, inputs: int, *columns: int, streams: Count = 1
-) -> Op:
-    """Products of ``m`` tokens with weight matrices of the same inputs, biases and tables included.
+def linear_op(model: Model, product: Product, share: Share, inputs: int, *columns: int) -> Op:
+    """Products with weight matrices of the same inputs, biases and tables included.
 
     Args:
         model: The model.
         product: Name of the products, by which biases are added and inputs are polished.
-        m: Tokens.
+        share: The share of a core.
         inputs: Rows of every matrix.
-        columns: Columns of each matrix.
-        streams: How often the weights are streamed.
+        columns: Columns of each matrix on this core.
     """
-    outputs, has_bias = sum(columns), product in model.body.biases
+    m, outputs, has_bias = share.m, sum(columns), product in model.body.biases
     nbytes = model.weights.bytes_of(inputs * outputs) + BIAS_BYTES * outputs * has_bias
     return Op(
         _CATEGORIES[product],
         gemms=tuple(weight_gemm(model, m, inputs, n) for n in columns),
         vector_ops=logarithms(model, product, m * inputs) + m * outputs * BIAS_OPS * has_bias,
         stream=Stream.WEIGHTS,
-        stream_bytes=streams * (nbytes + model.table_bytes(product)),
+        stream_bytes=share.streams * (nbytes + model.table_bytes(product)),
     )
 
 

@@ -74,8 +74,7 @@ class WeightPrecision(Precision):
 
     def kept(self, length: int) -> int:
         """Weights that are left of a dot product of a given length, rounded up."""
-        kept: int = scaled(length, self._density)
-        return kept
+        return scaled(length, self._density)
 
     @cached_property
     def _density(self) -> Fraction:

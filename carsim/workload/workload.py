@@ -63,12 +63,12 @@ class Workload:
         for field in fields(self)[1:]:
             value = getattr(self, field.name)
             if value not in (None, ()) and field.name not in _FIELDS[self.kind]:
-                problem = f"has no `{field.name}`: its fields are {_known(self.kind)}"
+                known = ", ".join(_FIELDS[self.kind])
+                problem = f"has no `{field.name}`: its fields are {known}"
                 raise InputError(f"`workload` {self.kind}", problem, "leave it out")
-            if field.name in _LEAST and value is not None:
-                _check_whole(field.name, value, _LEAST[field.name])
-        for name in ("replay", "pairs"):
-            _check_share(name, getattr(self, name))
+            if value is not None and (expected := _lacks(field.name, value)):
+                problem = f"{field.name}: expected {expected}, got {shown(value)}"
+                raise InputError("`workload`", problem)
         if self.kind == "trace" and not self.traces:
             raise InputError("`workload` trace", "names no trace", "say trace:NAME")
         for name in ("pairs", "seed"):
@@ -171,17 +171,11 @@ def _of_fields(given: Mapping[str, Any], place: str) -> Workload:
     return Workload(**{**given, "traces": tuple(names)})
 
 
-def _known(kind: str) -> str:
-    return ", ".join(_FIELDS[kind])
-
-
-def _check_whole(name: str, value: Any, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        problem = f"{name}: expected a whole number of {least} or more, got {shown(value)}"
-        raise InputError("`workload`", problem)
-
-
-def _check_share(name: str, value: Any) -> None:
+def _lacks(name: str, value: Any) -> str:
+    """The numbers that a field takes, if a value is none of them."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if value is not None and not (is_number and 0 <= value <= 1):
-        raise InputError("`workload`", f"{name}: expected 0 to 1, got {shown(value)}")
+    if name in _LEAST:
+        is_whole = is_number and isinstance(value, int) and value >= _LEAST[name]
+        return "" if is_whole else f"a whole number of {_LEAST[name]} or more"
+    is_free = name not in ("replay", "pairs") or (is_number and 0 <= value <= 1)
+    return "" if is_free else "0 to 1"

@@ -10,13 +10,14 @@ from carsim import Workload, load_design, load_trace, override, run
 from carsim.cost.fit import check_fit
 from carsim.machine.hardware import Hardware
 from carsim.machine.row import RowResult
-from carsim.validate.paper import OPERATIONS_SAVED, simulate_row
-from carsim.validate.paper_rows import (
+from carsim.validate.paper import (
     DESIGN,
+    OPERATIONS_SAVED,
     PAPER_VIDEO,
     PaperRow,
     paper_rows,
     replayed_share,
+    simulate_row,
     skipping_s,
 )
 from studies.claims.tables import Finding, row_of, table

@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from carsim.design import Design, override
-from carsim.validate.paper_rows import PAPER_VIDEO, RatioOf
+from carsim.validate.paper import PAPER_VIDEO, RatioOf
 
 KEPT = Path(__file__).parent / "candidates.csv"
 """The candidates that ``search.py`` kept."""

@@ -17,7 +17,7 @@ from carsim import Workload, load_design, override, run
 from carsim.decisions.trace.drawn import Assumptions
 from carsim.decisions.trace.stated import stated_trace
 from carsim.report.figures import style as plots
-from carsim.validate.paper_rows import DESIGN, paper_rows
+from carsim.validate.paper import DESIGN, paper_rows
 from studies.drawing import drawing
 
 KEPT = Path(__file__).with_suffix(".csv")

@@ -16,14 +16,14 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.decisions.attention import PLAIN, AttentionPolicy
+from carsim.decisions.attention import AttentionPolicy
 from carsim.decisions.replay import FASTCAR
 from carsim.design import Design
 from carsim.hardware.schedule import BASELINE, SCHEDULES
 from carsim.machine.cases import AttendCases, MlpCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
-from carsim.validate.paper_rows import DENSE, PAPER_VIDEO, PaperRow
+from carsim.validate.paper import DENSE, PAPER_VIDEO, PaperRow
 from studies.paper.candidates import Candidate, candidate_design, replay_probability
 
 Floats = NDArray[np.float64]
@@ -71,7 +71,7 @@ class PhaseCycles:
         self._projections = int(phases.qkv(FASTCAR).cycles[0]) + output
         tokens = np.array(CONTEXTS)
         reads = AttendCases(tokens, np.ones_like(tokens), tokens)
-        attention = phases.attention(FASTCAR, reads, PLAIN, False)
+        attention = phases.attention(FASTCAR, reads)
         self._attention = tuple(attention.cycles.tolist())
         # Known after Q, the decisions have at least as long as known after attention.
         known = 0 if design.machine.decision_at == "residual" else output

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 
 from carsim.design import load_design
 from carsim.report.figures import style as plots
-from carsim.validate.paper_rows import DESIGN, paper_rows, skipping_s
+from carsim.validate.paper import DESIGN, paper_rows, skipping_s
 from studies.drawing import drawing
 from studies.paper.candidates import Candidate, own_candidate, searched
 from studies.paper.expected import PhaseCycles, explain

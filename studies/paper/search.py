@@ -19,7 +19,7 @@ import pandas as pd
 
 from carsim.cost.fit import check_fit
 from carsim.design import Design, load_design
-from carsim.validate.paper_rows import PAPER_VIDEO, paper_rows
+from carsim.validate.paper import PAPER_VIDEO, paper_rows
 from studies.paper.candidates import KEPT, WEIGHTS, Candidate, candidate_design
 from studies.paper.expected import SET_POINTS, Explanation, explain
 

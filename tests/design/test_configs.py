@@ -4,6 +4,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from tiny import head_weights_per_step
 
 from carsim.base.errors import InputError
 from carsim.base.yaml_file import read_mapping
@@ -45,7 +46,7 @@ def bytes_per_step(design: Design) -> float:
     mean_context = VILA_U.prompt_tokens + (VILA_U.n_steps + 1) / 2
     head = 0
     if design.machine.include_head:
-        head = design.model.weights.bytes_of(design.model.head.streamed_weights(design.model.body))
+        head = design.model.weights.bytes_of(head_weights_per_step(design.model))
     return held["weights"] + head + held["KV cache"] * mean_context / VILA_U.max_context
 
 

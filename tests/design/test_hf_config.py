@@ -12,7 +12,7 @@ from carsim.base.errors import InputError
 from carsim.design import Design, load_design
 from carsim.design.load import shipped_presets
 from carsim.workload.attention import attend_op
-from carsim.workload.ops import Slice
+from carsim.workload.ops import Share
 
 PUBLISHED = json.loads(
     (Path(__file__).parents[1] / "data/hf_configs.json").read_text(encoding="utf-8")
@@ -63,7 +63,7 @@ def test_a_file_has_as_many_parameters_as_its_checkpoint(name: str, tmp_path: Pa
 def test_what_a_token_adds_to_the_cache_of_a_layer(name, elements, windows, tmp_path):
     model = design_of(tmp_path, CONFIGS[name], kv={"bits": 16}).model
     assert model.kv.bytes_of(model.body.kv_elements) == 2 * elements
-    assert attend_op(model, 1, 1, Slice()).stream_bytes == 2 * elements
+    assert attend_op(model, Share(1), 1).stream_bytes == 2 * elements
     assert (model.body.window, model.body.global_layers) == windows
 
 

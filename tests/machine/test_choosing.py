@@ -64,20 +64,20 @@ def test_a_head_fetches_runs_of_its_own_keys(layout: str) -> None:
     twice = 1 + (layout == "interleaved")
     cases = AttendCases(np.array([512]), np.array([32]), np.array([1024]))
     for policy, chunk in ((HALF, 1024 * twice), (Streaming(), 32768 * twice)):
-        *_, step = BUILDERS["attention"](phases.hw, None, cases, policy, False).steps
+        *_, step = BUILDERS["attention"](phases.hw, None, cases._replace(policy=policy)).steps
         assert step.rate == hw.gather_rate(path, chunk)
-    one_run = AttendCases(np.array([512]), np.array([1]), np.array([1024]))
-    *_, step = BUILDERS["attention"](phases.hw, None, one_run, HALF, False).steps
+    one_run = cases._replace(runs=np.array([1]), policy=HALF)
+    *_, step = BUILDERS["attention"](phases.hw, None, one_run).steps
     assert step.rate == hw.paths[path].rate
 
 
 def test_runs_of_one_length_class_are_one_phase() -> None:
     phases = Phases(Hardware(load_design("zcu102")))
     tokens, runs = (each.ravel() for each in np.meshgrid([160, 512, 528], np.arange(1, 60)))
-    cases = AttendCases(tokens, runs, tokens * 2)
-    alike = cases.alike(phases.hw, HALF)
+    cases = AttendCases(tokens, runs, tokens * 2, HALF)
+    alike = cases.alike(phases.hw)
     assert len(np.unique(alike.runs[alike.attended == 512])) == 7  # of 59
-    whole, fewer = (phases.attention(None, each, HALF, False) for each in (cases, alike))
+    whole, fewer = (phases.attention(None, each) for each in (cases, alike))
     np.testing.assert_array_equal(whole.cycles, fewer.cycles)
 
 
@@ -99,7 +99,7 @@ def test_the_search_is_exposed() -> None:
         policy = kind.model_validate({})
         scan = policy.side_work(np.array([2048]), 32, 32, 128).scan_cycles
         if policy.records and np.any(scan):
-            *_, step = BUILDERS["attention"](phases.hw, None, cases, policy, False).steps
+            *_, step = BUILDERS["attention"](phases.hw, None, cases._replace(policy=policy)).steps
             assert step.held_back
             assert int(step.pre_cycles.max()) == scan
     assert Draft().side_work(np.array([2048]), 32, 32, 128).scan_cycles == 128 * 32

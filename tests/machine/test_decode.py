@@ -32,7 +32,7 @@ def test_tokens_of_a_batch_share_its_joules() -> None:
     """A board draws what it draws: joules a token times tokens a second are its watts."""
     design = small_design(batch=2, cores=2)
     found, used = decode(design, 20, 24), resources(design)
-    watts = found.joules_per_token(used).value_j * found.tokens_per_s
+    watts = found.energy_per_token(used).board.value_j * found.tokens_per_s
     activity = found.simulation.activity
     seconds = activity.cycles / (design.board.fabric_clock_mhz * 1e6)
     assert watts == pytest.approx(energy(design, activity, used).board.value_j / seconds)

@@ -13,7 +13,6 @@ from ideal import attend, operand
 from numpy.typing import NDArray
 from strategies import RULES, hardware, masks
 
-from carsim.decisions.attention import PLAIN
 from carsim.decisions.replay import FASTCAR
 from carsim.hardware.schedule import BASELINE, SCHEDULES
 from carsim.machine import booking, parts, solver
@@ -207,13 +206,9 @@ def phases_of(hw: Hardware, data: st.DataObject) -> Iterator[Phase]:
     rule = data.draw(st.sampled_from([None, *RULES]))
     yield BUILDERS["qkv"](hw, rule)
     attended = np.unique(data.draw(st.lists(st.integers(1, 300), min_size=1, max_size=3)))
-    yield BUILDERS["attention"](
-        hw,
-        rule,
-        AttendCases(attended, np.ones_like(attended), attended),
-        PLAIN,
-        data.draw(st.booleans()),
-    )
+    outside = data.draw(st.booleans())
+    attends = AttendCases(attended, np.ones_like(attended), attended, aligned_outside=outside)
+    yield BUILDERS["attention"](hw, rule, attends)
     yield BUILDERS["output"](hw, rule)
     steps, codes = data.draw(st.sampled_from(Phases(hw).head_passes))
     yield BUILDERS["head"](hw, steps, np.array([codes]))

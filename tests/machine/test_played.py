@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from ideal import ideal_hardware
 from strategies import hardware
 
-from carsim.decisions.attention import PLAIN
 from carsim.decisions.replay import FASTCAR
 from carsim.hardware.schedule import BASELINE
 from carsim.machine import parts
@@ -25,7 +24,7 @@ from carsim.machine.phase import Phase, ReplayWork, Timing, outcome
 def attention(hw: Hardware, attended: Any) -> Phase:
     tokens = np.asarray(attended, np.int64)
     cases = AttendCases(tokens, np.ones_like(tokens), tokens)
-    return BUILDERS["attention"](hw, FASTCAR, cases, PLAIN, False)
+    return BUILDERS["attention"](hw, FASTCAR, cases)
 
 
 def played(phase: Phase, most: int) -> Timing:

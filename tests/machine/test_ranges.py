@@ -23,11 +23,10 @@ from carsim.machine.cases import AttendCases, MlpCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import Step
 from carsim.machine.operand import Operand
-from carsim.machine.phase import Phase, moved_bytes
+from carsim.machine.phase import Phase, exactly, moved_bytes
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.ranges import LIMIT, kinds, largest, work_of
-from carsim.machine.totals import exactly
 from carsim.runs.pipeline import run
 from carsim.workload.geometry import Video
 from carsim.workload.head import HeadPass
@@ -57,11 +56,11 @@ def longest_phases(plan: Plan) -> dict[str, Phase]:
         return BUILDERS["head"](phases.hw, each.steps, np.array([each.codes])).steps
 
     layer = BUILDERS["head"](phases.hw, phases.head_passes[0].steps, np.zeros(1, np.int64))
-    cases = AttendCases(longest, np.ones_like(longest), longest)
+    cases = AttendCases(longest, np.ones_like(longest), longest, aligned_outside=True)
     computing = MlpCases(np.ones((1, plan.hw.rows), np.bool_), np.zeros(1, np.int64))
     return {
         "QKV projection": BUILDERS["qkv"](phases.hw, plan.rule),
-        "attention": BUILDERS["attention"](phases.hw, plan.rule, cases, PLAIN, True),
+        "attention": BUILDERS["attention"](phases.hw, plan.rule, cases),
         "output projection": BUILDERS["output"](phases.hw, plan.rule),
         "MLP": BUILDERS["mlp"](phases.hw, SCHEDULES["drs"], computing, plan.rule),
         "dense MLP": BUILDERS["mlp"](

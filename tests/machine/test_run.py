@@ -12,6 +12,7 @@ from carsim.decisions.attention import Streaming
 from carsim.decisions.trace.precision import DecoderPrecision
 from carsim.design import override
 from carsim.machine.row import RowResult
+from carsim.metrics import figures
 from carsim.report.notes import notes_of
 from carsim.runs.pipeline import run
 
@@ -118,11 +119,11 @@ def test_intervals_of_time_are_those_of_idle_joules() -> None:
         assert row.latency_factors is not None
         fast, slow = row.latency_factors
         assert 1 / 0.75 > slow > 1 >= fast
-        assert row.latency_interval_s == (row.latency_s * fast, row.latency_s * slow)
-        assert row.seconds_per_video_interval == (
-            row.seconds_per_video * fast,
-            row.seconds_per_video * slow,
-        )
+        found, seconds = figures(row), row.seconds_per_video
+        ends = [found[f"{name}_s"] for name in ("latency_low", "latency_high")]
+        assert ends == [row.latency_s * fast, row.latency_s * slow]
+        of_video = [found[f"seconds_per_video_{end}"] for end in ("low", "high")]
+        assert of_video == [seconds * fast, seconds * slow]
         parts = row.energy.parts
         active, idle = (sum(p.high_j for p in parts if p.idle == which) for which in (False, True))
         assert row.energy_per_video.high_j * row.videos == pytest.approx(active + idle * slow)
@@ -131,7 +132,8 @@ def test_intervals_of_time_are_those_of_idle_joules() -> None:
 
 def test_a_board_without_an_interval_has_no_intervals_of_time() -> None:
     for row in tiny_report(*UNKNOWN).rows:
-        assert row.latency_interval_s is row.seconds_per_video_interval is None
+        found = figures(row)
+        assert found["latency_low_s"] is found["seconds_per_video_high"] is None
         assert row.energy_per_video.high_j * row.videos == pytest.approx(row.energy.board.high_j)
 
 

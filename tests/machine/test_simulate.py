@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from plainly import phase_cycles, simulate_plainly
 from strategies import RULES, designs, draw_replay, videos
+from tiny import head_weights_per_step
 
 from carsim.decisions.attention import AttentionPolicy, Dense, KvReads, SideWork, Streaming
 from carsim.decisions.replay import FASTCAR
@@ -156,13 +157,13 @@ def test_macs_are_those_that_the_decisions_ask_for(run: Run) -> None:
         mlps += int(computed) * _mlp_weights(body, layer)
         window = body.window_of(layer)
         prompt += sum(min(1 + token, window or 1 + token) for token in range(video.prompt_tokens))
-        pairs += at_once * int(plan.reads(window).attended.sum())
+        pairs += at_once * int(plan.reads[window].attended.sum())
     of_prompt = of_pair = 2 * body.head_dim
     if body.latent is not None:  # which decodes in another form than it takes a prompt
         of_prompt = body.own_size + body.latent.rotary_size + body.latent.value_size
         of_pair = 2 * body.latent.rank + body.latent.rotary_size
     attention = n_batches * rows * body.n_heads * (prompt * of_prompt + pairs * of_pair)
-    head = n_batches * rows * video.n_steps * design.model.head.streamed_weights(body)
+    head = n_batches * rows * video.n_steps * head_weights_per_step(design.model)
     done = sum(total.macs for total in simulate(plan, batches).totals.values())
     assert done == projections + mlps + attention + head
 

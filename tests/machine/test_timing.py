@@ -292,8 +292,8 @@ def test_keys_that_a_policy_chooses_are_fetched_after_the_choice(rung: str) -> N
 
     def phase(**work: int) -> Outcome:
         Chooses.work = SideWork(**work)
-        cases = AttendCases(np.array([8]), np.array([1]), np.array([8]))
-        return Phases(ideal_hardware(), rung).attention(None, cases, Chooses(), False)
+        cases = AttendCases(np.array([8]), np.array([1]), np.array([8]), Chooses())
+        return Phases(ideal_hardware(), rung).attention(None, cases)
 
     assert phase(scan_cycles=50).cycles == 2 * 50 + 299
     assert phase(scan_cycles=1000).cycles == 2 * 1000 + 299

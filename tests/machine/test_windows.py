@@ -7,7 +7,7 @@ from carsim.design import Design, build_design, load_design
 from carsim.runs.decode import decode
 from carsim.workload.attention import ROTARY_OPS, output_op, qkv_op
 from carsim.workload.geometry import Video
-from carsim.workload.ops import NORM_OPS, Slice
+from carsim.workload.ops import NORM_OPS, Share
 
 TEXT = Video(n_frames=1000, tokens_per_frame=1, prompt_tokens=0)
 
@@ -59,12 +59,12 @@ def test_keys_that_are_scored_are_kept_beyond_the_window() -> None:
 
 def test_biases_and_norms_by_hand() -> None:
     plain, rich = small(), small(biases=("qkv", "out"), qk_norm=True, post_norms=True)
-    one, other = (qkv_op(design.model, 3, Slice()) for design in (plain, rich))
+    one, other = (qkv_op(design.model, Share(3)) for design in (plain, rich))
     # Biases of Q, K and V: 96 elements of 2 bytes; Q and K of 32 elements each are normed.
     assert other.stream_bytes - one.stream_bytes == 192
     assert one.vector_ops == 3 * 64 * ROTARY_OPS
     assert other.vector_ops - one.vector_ops == 3 * (96 + 64 * NORM_OPS)
-    one, other = (output_op(design.model, 3, Slice()) for design in (plain, rich))
+    one, other = (output_op(design.model, Share(3)) for design in (plain, rich))
     assert other.stream_bytes - one.stream_bytes == 64
     assert other.vector_ops - one.vector_ops == 3 * (32 + 32 * NORM_OPS)
     assert rich.model.body_bytes - plain.model.body_bytes == 4 * (192 + 64)

@@ -10,8 +10,15 @@ from carsim import run
 from carsim.cost.fit import check_fit
 from carsim.decisions.trace import load_trace
 from carsim.design import load_design
-from carsim.validate.paper import simulate_row, validate_paper
-from carsim.validate.paper_rows import DESIGN, PAPER_VIDEO, line_s, paper_rows, skipping_s
+from carsim.validate.paper import (
+    DESIGN,
+    PAPER_VIDEO,
+    line_s,
+    paper_rows,
+    simulate_row,
+    skipping_s,
+    validate_paper,
+)
 from carsim.validate.part import Group, Part
 from studies.paper import correlation
 from studies.paper.candidates import Candidate, candidate_design, own_candidate, searched

@@ -12,7 +12,7 @@ from carsim.runs.decode import decode
 from carsim.workload.body import Experts
 from carsim.workload.geometry import Video
 from carsim.workload.mlp import mlp_ops
-from carsim.workload.ops import Slice
+from carsim.workload.ops import Share
 
 
 def small(batch: int = 4, **body: object) -> Design:
@@ -40,7 +40,7 @@ def test_one_token_fetches_its_own_and_many_fetch_all() -> None:
 def test_bytes_follow_the_experts_and_products_the_tokens() -> None:
     # Width 32, experts of 48: gate and up 3072 weights of a byte, down 1536, router 32 x 6.
     model = small().model
-    router, gate_up, down = mlp_ops(model, 3, Slice())
+    router, gate_up, down = mlp_ops(model, Share(3))
     touched = 6 * (1 - (2 / 3) ** 3)  # 4.22 of 6
     assert router.stream_bytes == 192
     assert gate_up.stream_bytes == pytest.approx(touched * 3072, abs=1)
@@ -55,9 +55,9 @@ def test_bytes_follow_the_experts_and_products_the_tokens() -> None:
 
 
 def test_shared_experts_are_fetched_once_and_multiply_every_token() -> None:
-    plain = mlp_ops(small().model, 3, Slice())
+    plain = mlp_ops(small().model, Share(3))
     shared = mlp_ops(
-        small(experts={"count": 6, "active": 2, "shared_ffn_size": 10}).model, 3, Slice()
+        small(experts={"count": 6, "active": 2, "shared_ffn_size": 10}).model, Share(3)
     )
     more = [b.stream_bytes - a.stream_bytes for a, b in zip(plain, shared, strict=True)]
     assert more == [0, 2 * 32 * 10, 32 * 10]
@@ -66,8 +66,8 @@ def test_shared_experts_are_fetched_once_and_multiply_every_token() -> None:
 
 
 def test_one_expert_for_all_is_the_mlp_itself_beside_its_router() -> None:
-    one = mlp_ops(small(experts={"count": 1, "active": 1}).model, 3, Slice())
-    plain = mlp_ops(small(experts=None).model, 3, Slice())
+    one = mlp_ops(small(experts={"count": 1, "active": 1}).model, Share(3))
+    plain = mlp_ops(small(experts=None).model, Share(3))
     assert [op.stream_bytes for op in one[1:]] == [op.stream_bytes for op in plain]
     assert [op.macs for op in one[1:]] == [op.macs for op in plain]
 

@@ -9,7 +9,7 @@ from carsim.design import Design, build_design, load_design, override
 from carsim.workload.attention import attend_op, output_op, qkv_op
 from carsim.workload.body import Body
 from carsim.workload.mlp import mlp_ops
-from carsim.workload.ops import Slice
+from carsim.workload.ops import Share
 from carsim.workload.precision import Precision, WeightPrecision
 
 QWEN = Body(n_layers=28, hidden_size=1024, n_heads=16, n_kv_heads=8, ffn_size=3072, head_size=128)
@@ -45,13 +45,12 @@ def test_ops_of_wide_heads_stream_all_their_weights_and_keys() -> None:
     model = load_design("zcu102").model.model_copy(
         update={"body": QWEN, "weights": WeightPrecision(bits=8), "kv": Precision(bits=8)}
     )
-    one = Slice()
     qkv, attend, output = (
-        qkv_op(model, 1, one),
-        attend_op(model, 1, 10, one),
-        output_op(model, 1, one),
+        qkv_op(model, Share(1)),
+        attend_op(model, Share(1), 10),
+        output_op(model, Share(1)),
     )
-    gate_up, down = mlp_ops(model, 1, one)
+    gate_up, down = mlp_ops(model, Share(1))
     ops = (qkv, output, gate_up, down)
     assert sum(op.stream_bytes for op in ops) == QWEN.weights // QWEN.n_layers
     assert sum(op.macs for op in ops) == QWEN.weights // QWEN.n_layers
@@ -66,13 +65,13 @@ def test_pruned_weights_are_neither_moved_nor_multiplied() -> None:
     # Half of the weights, each 4 bits and 2 to place it: 3 bits per weight of the whole matrix.
     assert pruned.weights.bits_per_element == 3
     for whole, half in zip(
-        (qkv_op(dense, 1, Slice()), *mlp_ops(dense, 1, Slice())),
-        (qkv_op(pruned, 1, Slice()), *mlp_ops(pruned, 1, Slice())),
+        (qkv_op(dense, Share(1)), *mlp_ops(dense, Share(1))),
+        (qkv_op(pruned, Share(1)), *mlp_ops(pruned, Share(1))),
         strict=True,
     ):
         assert half.macs * 2 == whole.macs
         assert half.stream_bytes * 4 == whole.stream_bytes * 3
-    attend = (attend_op(model, 1, 7, Slice()) for model in (dense, pruned))
+    attend = (attend_op(model, Share(1), 7) for model in (dense, pruned))
     assert len({(op.macs, op.stream_bytes) for op in attend}) == 1
 
 

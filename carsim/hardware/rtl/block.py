@@ -262,11 +262,7 @@ class SchedulerCore(wiring.Component):
             with m.State("ERROR"):
                 m.d.comb += self.error.eq(1)
                 with m.If(self.clear):
-                    m.d.sync += [
-                        self.bad_config.eq(0),
-                        self.bad_stream.eq(0),
-                        self.timed_out.eq(0),
-                    ]
+                    m.d.sync += [self.bad_config.eq(0), self.bad_stream.eq(0), self.timed_out.eq(0)]
                     m.next = "IDLE"
 
 

@@ -90,10 +90,7 @@ class TasUnit(wiring.Component):
         m = Module()
         beat, head = Signal(range(self._beats)), Signal(range(self._heads))
         last_beat, last_head = Signal(), Signal()
-        m.d.comb += [
-            last_beat.eq(beat == self._beats - 1),
-            last_head.eq(head == self._heads - 1),
-        ]
+        m.d.comb += [last_beat.eq(beat == self._beats - 1), last_head.eq(head == self._heads - 1)]
         with m.If(self.valid):
             m.d.sync += beat.eq(Mux(last_beat, 0, beat + 1))
             with m.If(last_beat):

@@ -20,12 +20,4 @@ SCHEDULES: Registry[Schedule] = Registry(
 )
 """Every kind by its name in YAML; a kind of the package is added here."""
 
-__all__ = [
-    "BASELINE",
-    "DEFAULT",
-    "REPLAYS",
-    "SCHEDULES",
-    "Registers",
-    "Schedule",
-    "slots_per_core",
-]
+__all__ = ["BASELINE", "DEFAULT", "REPLAYS", "SCHEDULES", "Registers", "Schedule", "slots_per_core"]

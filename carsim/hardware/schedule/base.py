@@ -150,10 +150,7 @@ def slots_per_core(batch: int, cores: int) -> int:
 
 
 def check_instructions(
-    env: "simpy.Environment",
-    registers: Registers,
-    sequences: Sequence[tuple[int, int]],
-    send: Send,
+    env: "simpy.Environment", registers: Registers, sequences: Sequence[tuple[int, int]], send: Send
 ) -> Process:
     """Check the instructions of sequences one after the other, send them or discard them.
 

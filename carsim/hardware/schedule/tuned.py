@@ -38,8 +38,7 @@ class Tuned(Drs):
         """Round robin over the cores in use."""
         least = -(-computing // slots_per_core(batch, cores))
         table = np.array([*self.used, *[cores] * (batch + 1 - len(self.used))])
-        core: Cores = order % np.clip(table[computing], np.maximum(least, 1), cores)
-        return core
+        return order % np.clip(table[computing], np.maximum(least, 1), cores)
 
     def fitted(self, cycles_of: CyclesOf, batch: int, cores: int) -> Schedule:
         """Try each number of cores that has room for the sequences; of equals, the fewest cores."""

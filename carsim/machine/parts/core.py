@@ -129,7 +129,7 @@ class Core:
     env: simpy.Environment
     number: int
     ports: Sequence[MemoryPort]
-    slots: tuple[int, int]
+    slots: Sequence[int]
     tasks: Sequence[Task]
     queue: InstructionQueue | None = None
     records: list[Record] = field(default_factory=list)
@@ -148,10 +148,7 @@ class Core:
         yield self.env.process(self._compute(buffers, start_gate, known))
 
     def _dma(
-        self,
-        buffers: Sequence[DoubleBuffer],
-        gate: simpy.Event,
-        known: Sequence[simpy.Event],
+        self, buffers: Sequence[DoubleBuffer], gate: simpy.Event, known: Sequence[simpy.Event]
     ) -> Process:
         """Request tile after tile, each once its slot is free and it is known what to fetch."""
         yield gate
@@ -181,10 +178,7 @@ class Core:
             yield from self.queue.execute(cycles)
 
     def _compute(
-        self,
-        buffers: Sequence[DoubleBuffer],
-        gate: simpy.Event,
-        known: Sequence[simpy.Event],
+        self, buffers: Sequence[DoubleBuffer], gate: simpy.Event, known: Sequence[simpy.Event]
     ) -> Process:
         """Vector unit, then array, task after task."""
         env = self.env

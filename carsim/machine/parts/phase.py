@@ -42,8 +42,7 @@ def _spread(phase: Phase, lengths: Ints, played: NDArray[np.intp], timing: Timin
         """A figure of all phases, [n, K], from that of those played, given the work before it."""
         work = np.broadcast_to(work, (phase.n, figure.shape[1]))
         waits = [np.interp(lengths, lengths[played], lane) for lane in (figure - work[played]).T]
-        found: Ints = work + np.rint(waits).astype(np.int64).T
-        return found
+        return work + np.rint(waits).astype(np.int64).T
 
     times = np.empty((5, len(phase.steps), phase.n, phase.lanes), np.int64)
     begun = np.zeros((1, 1), np.int64)
@@ -151,7 +150,11 @@ class _Run:
     def _core(self, lane: int) -> Core:
         """The core, or cores, of a lane, with a queue if its depth is limited."""
         tasks, index = self._tasks(lane), self._index
-        core = Core(self._env, REPLAYER + 1 + lane, self._ports, self._slots(), tasks)
+        slots = [
+            max((step.slots for step in self._phase.steps if step.is_kv == kv), default=1)
+            for kv in (False, True)
+        ]
+        core = Core(self._env, REPLAYER + 1 + lane, self._ports, slots, tasks)
         queues = self._phase.dispatch and self._phase.dispatch.queues
         if queues and tasks:
             number = int(np.flatnonzero(queues.lanes[index] == lane)[0])
@@ -188,12 +191,3 @@ class _Run:
             for step in self._phase.steps
         )
         return tasks if any(task.cycles or task.stream_bytes for task in tasks) else ()
-
-    def _slots(self) -> tuple[int, int]:
-        def most(is_kv: bool) -> int:
-            found: Sequence[int] = [
-                step.slots for step in self._phase.steps if step.path >= 0 and step.is_kv == is_kv
-            ]
-            return max(found, default=1)
-
-        return most(False), most(True)
