@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from carsim.base.plugins import loaded_plugins
 from carsim.base.text import count
 from carsim.base.yaml_file import read_mapping
 from carsim.cli.console import progress_bar, say
@@ -154,7 +155,9 @@ def _capture_all(
                 trace = decode_recipe(
                     recipe, path.parent, workers=workers, progress=progress, references=references
                 )
-        meta = trace.meta.model_copy(update={"command": trace.meta.command + options})
+        plugins = "".join(f" --plugin {Path(file).name}" for file in loaded_plugins())
+        command = f"carsim capture {path.name}{options}{plugins}"
+        meta = trace.meta.model_copy(update={"command": command})
         _save(out or path.parent / recipe.output, replace(trace, meta=meta), overwrite, started)
 
 
@@ -192,11 +195,19 @@ def _calibrate(parsed: "list[tuple[Path, AnyRecipe]]", ratio: float, workers: in
 
 
 def _save(target: Path, trace: "Trace", overwrite: bool, started: float) -> None:
+    import numpy as np
+
     from carsim.decisions.trace import captured as decisions_of
     from carsim.decisions.trace import replay_ratio, save_trace
 
     saved = save_trace(target, trace, overwrite=overwrite)
     overall, eligible = replay_ratio(decisions_of(saved).replay, saved.tokens_per_frame)
+    if not overall and not saved.meta.never_replays:
+        low, high = np.nanmin(saved.tas), np.nanmax(saved.tas)
+        say(
+            f"warning: nothing replays, as scores lie between {low:.3g} and {high:.3g}; "
+            "--calibrate RATIO finds a tau"
+        )
     say(
         f"{target}: {saved.size}; replayed "
         f"{overall:.1%} of all steps, {eligible:.1%} of eligible steps (first frame left out)",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carsim.base.errors import InputError
+from carsim.base.plugins import loaded_plugins
 from carsim.cli.console import (
     in_order,
     output_console,
@@ -185,6 +186,10 @@ def _repeat(run_command: click.Command, folder: str, as_json: bool) -> int | Non
     before, place = read_run(folder), f"{folder}/{SUMMARY}"
     if not before.manifest.command.startswith("carsim run "):
         raise InputError(place, "holds no command", "repeat it in Python, where it was made")
+    lacking = before.manifest.plugins.keys() - {Path(file).name for file in loaded_plugins()}
+    if lacking:
+        problem = f"was made with plugins that are not loaded: {', '.join(sorted(lacking))}"
+        raise InputError(place, problem, "name them with --plugin FILE.py")
     # A file never loads code or writes: other options of its command are refused.
     known = [each for each in run_command.params if each.name not in (*OUTPUTS, "plugins")]
     try:

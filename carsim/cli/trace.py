@@ -12,7 +12,7 @@ import click
 
 from carsim.base.errors import InputError
 from carsim.base.text import Table, count
-from carsim.cli import complain
+from carsim.cli import LazyGroup, complain
 from carsim.cli.console import in_order, output_console, show
 from carsim.cli.options import JSON
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from carsim.decisions.trace.stats import TraceStats
 
 
-@click.group
+@click.group(cls=LazyGroup, lazy={})
 def trace() -> None:
     """Inspect trace files."""
 
