@@ -343,7 +343,7 @@ def open_folder(folder: str | Path) -> Iterator[Store]:
 
 
 def _has_locks(path: Path) -> bool:
-    """Whether a file can be locked at all; SQLite says alike that it cannot and that it is."""
+    """Find out if files can be locked at all: SQLite does not tell that from a file in use."""
     try:
         import fcntl
     except ImportError:  # Windows

@@ -20,7 +20,7 @@ from carsim.report import check_folder, save_report, summary
 from carsim.report.files import NOTICE, OUTPUT_FILES, REPORT
 from carsim.report.folder import whole_folder
 from carsim.report.notes import notes_of
-from carsim.report.run_tables import labels, metrics_table
+from carsim.report.run_tables import energy_table, labels, metrics_table
 from carsim.report.stored import read_run, stored
 from carsim.runs.pipeline import run
 
@@ -37,6 +37,11 @@ def test_numbers_of_decisions_are_those_of_their_labels():
     assert row[0] == "decisions"
     for policy, number in zip(of_run.policies, row[1:], strict=True):
         assert f"{number} {policy.decisions}" in said
+
+
+def test_shares_of_the_energy_are_shares():
+    shares = [row[3].value for row in energy_table(stored(tiny_report())).rows]
+    assert sum(shares) == pytest.approx(1)
 
 
 def test_overwriting_replaces_the_whole_folder(tmp_path):

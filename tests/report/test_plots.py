@@ -228,7 +228,7 @@ def test_both_renderings_show_the_numbers_of_a_plot():
 
 
 CHARTS = Path(__file__).parents[1] / "data/charts.json"
-"""What Plotly is given for a plot of everything; write it anew if a change is meant."""
+"""Charts of a plot of everything; write the file anew if a change is meant."""
 
 
 def test_what_plotly_is_given_stays_as_it_is():

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import small_design
 from tiny import resources
 
 from carsim.design import load_design, override
@@ -167,3 +168,8 @@ def test_each_buffer_is_placed_whole_in_one_kind(several: list[Buffer], bram36: 
     for buffer, placed in zip(several, place(several, bram36, uram), strict=True):
         assert placed in ((buffer.bram36, 0), (0, buffer.uram))
         assert uram or not placed[1]
+
+
+def test_one_core_has_nobody_to_exchange_with() -> None:
+    one, more = (small_design(cores=1, exchange_bytes_per_cycle=n) for n in (1, 64))
+    assert resources(one) == resources(more)
