@@ -202,7 +202,7 @@ def _save(target: Path, trace: "Trace", overwrite: bool, started: float) -> None
 
     saved = save_trace(target, trace, overwrite=overwrite)
     overall, eligible = replay_ratio(decisions_of(saved).replay, saved.tokens_per_frame)
-    if not overall and not saved.meta.never_replays:
+    if not overall and np.isfinite(np.asarray(saved.meta.tau, float)).any():
         low, high = np.nanmin(saved.tas), np.nanmax(saved.tas)
         say(
             f"warning: nothing replays, as scores lie between {low:.3g} and {high:.3g}; "

@@ -70,8 +70,10 @@ def test_remaking_gives_the_same_bytes_through_the_command_line(tmp_path: Path, 
 
 def test_a_sweep_of_thresholds_is_one_command(tmp_path: Path, tiny: Trace) -> None:
     recipe = str(make_recipe(tmp_path))
-    result = CliRunner().invoke(carsim, ["capture", recipe, "--tau", "1", "--tau", "inf"])
+    taus = ["--tau", "1", "--tau", "99", "--tau", "inf"]
+    result = CliRunner().invoke(carsim, ["capture", recipe, *taus])
     assert result.exit_code == 0, result.output
+    assert result.stdout.count("nothing replays, as scores lie between") == 1
     same, never = (load_trace(tmp_path / f"tiny_tau{tau}.npz") for tau in ("1", "inf"))
     np.testing.assert_array_equal(same.replay, tiny.replay)
     assert same.meta.command == "carsim capture tiny.yaml --tau 1"

@@ -63,6 +63,11 @@ BAD = {
         lambda found: found["manifest"].update(command=""),
         "ran/summary.json: holds no command; repeat it in Python",
     ),
+    "a plugin that is not loaded": (
+        (),
+        lambda found: found["manifest"]["plugins"].update({"own.py": "0" * 64}),
+        "ran/summary.json: was made with plugins that are not loaded: own.py; name them with --pl",
+    ),
     "a command that loads code": (
         (),
         lambda found: found["manifest"].update(command="carsim run toy.yaml --plugin evil.py"),
