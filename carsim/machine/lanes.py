@@ -154,11 +154,8 @@ def _step(
     working = (loads.sum(axis=-1, keepdims=True) if lockstep else loads) > 0
     path = hw.path_of[op.stream] if op.stream else -1
     streamed = stored = op.stream_bytes * working
-    sides = []
-    for nbytes, side_path in (
-        (op.kv_side_bytes, hw.path_of[Stream.KV]),
-        (op.replay_bytes, hw.replay_path),
-    ):
+    sides, kv_path = [], hw.path_of[Stream.KV]
+    for nbytes, side_path in ((op.kv_side_bytes, kv_path), (op.replay_bytes, hw.replay_path)):
         nbytes = nbytes * working
         if np.any(nbytes) and side_path == path:
             # Behind the stream on the same path, they take the same time as beside it.
@@ -208,10 +205,8 @@ def _activation_bytes(hw: Hardware, op: Op) -> Count:
     cols = _unit(hw, op).cols
     # Element operations that are not fused read the results once more, and write their own.
     passes = 1 if hw.design.machine.kernel_fusion else 1 + 2 * (op.vector_ops > 0)
-    elements = sum(
-        copies * (m * k * -(-n // cols) + passes * m * n) for m, k, n, copies in op.gemms
-    )
-    return hw.design.model.activations.bytes_of(elements)
+    read = (copies * (m * k * -(-n // cols) + passes * m * n) for m, k, n, copies in op.gemms)
+    return hw.design.model.activations.bytes_of(sum(read))
 
 
 def _unit(hw: Hardware, op: Op) -> Array:
