@@ -113,11 +113,10 @@ def passes(study: Study, values: Mapping[str, Any]) -> bool:
 
 def held_constraints(study: Study, point: Point, row: Mapping[str, Any]) -> list[bool]:
     """Truth of each constraint for a result."""
-
-    def look_up(name: str) -> Any:
-        return row[name] if name in row else field_of(study, point, name)
-
-    return [each.holds(look_up) for each in study.constraints]
+    return [
+        each.holds(lambda name: row[name] if name in row else field_of(study, point, name))
+        for each in study.constraints
+    ]
 
 
 def field_of(study: Study, point: Point, name: str) -> Any:
