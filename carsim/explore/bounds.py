@@ -136,11 +136,11 @@ def _worked(asked: Asked, evaluator: Evaluator) -> Cell:
 
 def _mlp_work(hw: Hardware, rule: ReplayRule | None, dense: bool) -> Ints:
     """Least work of an MLP, dense or of experts, by how many sequences compute, [B + 1, 4 + M]."""
-    cores, computing = hw.design.machine.cores, np.arange(hw.rows + 1)
+    computing = np.arange(hw.rows + 1)
     split, model = hw.mapping.splits_mlp, hw.design.model
-    even, more = np.divmod(computing[:, None], cores)
-    spread = even + (np.arange(cores) < more)
-    together = np.where(np.arange(cores) == 0, computing[:, None], 0)
+    spread = hw.even_loads(computing)
+    together = np.zeros_like(spread)
+    together[:, 0] = computing
     ops = mlp_ops(hw, dense=dense, normed=at_residual(rule), rule=rule)
 
     def of(loads: Ints) -> Outcome:

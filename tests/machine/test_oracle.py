@@ -1,7 +1,7 @@
 """Runs against plain integers and fractions: work, bytes, cycles and joules."""
 
 from collections import Counter
-from dataclasses import astuple, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -74,7 +74,7 @@ def check(found: Simulation, replay: Any, *, alone: bool = False) -> None:
     for oracle, phases in ((low, least), (high, most)):
         work = sum((phase.work for phase in phases.values()), start=Counter[str]())
         ends.append(oracle.joules(work, found.cycles, logic))
-    for value, at_least, at_most in zip(astuple(board), *ends, strict=True):
+    for value, at_least, at_most in zip(board, *ends, strict=True):
         assert at_least * (1 - ROUNDING) <= value <= at_most * (1 + ROUNDING)
 
 
