@@ -73,7 +73,7 @@ def gemm_cycles(array: Array, gemms: Iterable[Gemm]) -> Any:
     >>> gemm_cycles(systolic, [Gemm(1, 4096, 4096)]) // 16384
     95
     """
-    return sum(_product_cycles(array, gemm) for gemm in gemms)
+    return sum([_product_cycles(array, gemm) for gemm in gemms])
 
 
 def _product_cycles(array: Array, gemm: Gemm) -> Any:
