@@ -81,7 +81,7 @@ def _product_cycles(array: Array, gemm: Gemm) -> Any:
     per_copy, streamed = tiles_of(array, gemm)
     tiles, rows, skew = gemm.copies * per_copy, array.rows, array.rows + array.cols - 2
     if array.dataflow == "dot_product":
-        load = {"none": 0, "rows": rows, "full_fold": rows + skew}[array.weight_load]
+        load = 0 if array.weight_load == "none" else rows + skew * (array.weight_load != "rows")
         return tiles * (streamed + load) + array.pipeline_cycles
     if array.weight_load == "none":
         return tiles * streamed + skew
