@@ -196,7 +196,7 @@ def test_whole_numbers_of_64_bits_are_kept_and_larger_ones_are_floats(end: int) 
     beyond = end + (1 if end > 0 else -1)
     assert (_plain(end), type(_plain(end))) == (end, int)
     assert (_plain(beyond), type(_plain(beyond))) == (float(beyond), float)
-    assert (_plain("a\ud800b"), _plain(float("nan"))) == ("a\\ud800b", None)
+    assert _plain("a\ud800b") == "a\\ud800b"
 
 
 def test_figures_have_types_even_if_the_first_points_have_none(
