@@ -21,7 +21,7 @@ head at a time; a schedule that packs sequences finds no more room in a core tha
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -105,19 +105,28 @@ def check_fit(
         rule: Rule of replay, which may hold data of its own; None where nothing ever replays.
         kv_held: Tokens that the cache of each layer holds, if recorded: see :func:`capacity`.
     """
+    own, memories = resource_fit(design), capacity(design, video, rule, kv_held)
+    buffers = (row for _, row in buffer_rows(design, video))
+    return replace(
+        own,
+        rows=(*own.rows, *memory_rows(memories), *buffers),
+        warnings=(*own.warnings, *_warnings(design)),
+        memories=memories,
+    )
+
+
+def resource_fit(design: Design) -> FitReport:
+    """Check the resources of the technology alone, not what memories and buffers hold."""
     board, technology = design.board, design.board.technology
     used = technology.resources(design)
-    warnings, intervals = tuple(technology.warnings(design, used)), technology.intervals(design)
-    prices, memories = tuple(technology.prices(design)), capacity(design, video, rule, kv_held)
-    buffers = (row for _, row in buffer_rows(design, video))
     return FitReport(
-        (*technology.rows(board, used), *memory_rows(memories), *buffers),
-        (*warnings, *_warnings(design)),
-        used,
-        technology.counts(board, used),
-        memories,
-        intervals,
-        prices,
+        rows=tuple(technology.rows(board, used)),
+        warnings=tuple(technology.warnings(design, used)),
+        resources=used,
+        counts=technology.counts(board, used),
+        memories=(),
+        intervals=technology.intervals(design),
+        prices=tuple(technology.prices(design)),
     )
 
 
@@ -139,24 +148,20 @@ def widest_activations(model: Model, machine: Machine, batch: int, max_context: 
     wait for guidance mixing. Where matrices are split, a core keeps its own columns of what it
     computes and a whole copy of what it multiplies, of every sequence.
     """
-
-    def of_all(elements: int, *, split: bool) -> Widest:
-        sequences = sequences_per_core(machine, batch, split=split)
-        return Widest(sequences * model.activations.bytes_of(elements), sequences)
-
-    head = model.head
+    head, split = model.head, machine.splits_mlp
+    context = model.body.longest_context(max_context)
     sets = [
-        of_all(
-            _attention(model, machine) + model.body.longest_context(max_context),
-            split=machine.splits_attention,
-        ),
-        of_all(_mlp(model, machine), split=machine.splits_mlp),
+        (_attention(model, machine) + context, machine.splits_attention),
+        (_mlp(model, machine), split),
     ]
     if machine.include_head and isinstance(head, DepthTransformer):
         inner = max(3 * head.hidden_size, head.ffn_size, head.codebook_size)
-        elements = 2 * head.hidden_size + -(-inner // _share(machine, machine.splits_mlp))
-        sets.append(of_all(elements, split=machine.splits_mlp))
-    return max(sets)
+        sets.append((2 * head.hidden_size + -(-inner // _share(machine, split)), split))
+    found = []
+    for elements, is_split in sets:
+        sequences = sequences_per_core(machine, batch, split=is_split)
+        found.append(Widest(sequences * model.activations.bytes_of(elements), sequences))
+    return max(found)
 
 
 def streamed_head_bytes(model: Model, machine: Machine) -> int:
@@ -241,32 +246,28 @@ def buffer_rows(design: Design, video: Video) -> list[tuple[str, FitRow]]:
     machine, model = design.machine, design.model
     rows_at_once = design.policy.batch * design.policy.tokens_per_step
     widest = widest_activations(model, machine, rows_at_once, video.max_context)
-    detail = _per_core(widest.sequences)
 
-    def row(what: str, buffer: str, needed: int, detail: str = "") -> tuple[str, FitRow]:
+    def row(what: str, buffer: str, needed: int, sequences: int = 0) -> tuple[str, FitRow]:
         has: int = getattr(machine, f"{buffer}_buffer_bytes")
-        key = f"{buffer}_buffer_kib"
+        key, detail = f"{buffer}_buffer_kib", f"{count(sequences, 'sequence')} per core"
+        detail *= sequences > 0
         return key, FitRow(what, needed, has, "B", detail, f"enlarge machine.{key}")
 
     rows = [
         row("two tiles in the weight buffer", "weight", 2 * machine.tile_bytes),
         row("two tiles in the KV buffer", "kv", 2 * machine.tile_bytes),
-        row("widest activations in the activation buffer", "activation", widest.nbytes, detail),
+        row("widest activations in the activation buffer", "activation", *widest),
     ]
     sequences = sequences_per_core(machine, rows_at_once, split=machine.splits_mlp)
     if machine.include_head and isinstance(model.head, LinearHead):
         needed = sequences * streamed_head_bytes(model, machine)
         what = f"head input and best {CANDIDATES} logits in the activation buffer"
-        rows.append(row(what, "activation", needed, _per_core(sequences)))
+        rows.append(row(what, "activation", needed, sequences))
     if machine.include_head and head_kv_bytes(model):
         needed = -(-sequences * head_kv_bytes(model) // _share(machine, machine.splits_mlp))
         what = "the head's keys and values in the KV buffer"
-        rows.append(row(what, "kv", needed, _per_core(sequences)))
+        rows.append(row(what, "kv", needed, sequences))
     return rows
-
-
-def _per_core(sequences: int) -> str:
-    return f"{count(sequences, 'sequence')} per core"
 
 
 def _warnings(design: Design) -> Iterable[str]:

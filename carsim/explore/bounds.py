@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from carsim.base.units import GB
 from carsim.cost.capacity import capacity
 from carsim.cost.energy import energy
-from carsim.cost.fit import FitReport, buffer_rows, memory_rows
+from carsim.cost.fit import buffer_rows, memory_rows, resource_fit
 from carsim.decisions.replay import ReplayRule
 from carsim.decisions.trace import replay_ratio
 from carsim.explore.evaluate import Asked, Evaluator
@@ -136,11 +136,11 @@ def _worked(asked: Asked, evaluator: Evaluator) -> Cell:
 
 def _mlp_work(hw: Hardware, rule: ReplayRule | None, dense: bool) -> Ints:
     """Least work of an MLP, dense or of experts, by how many sequences compute, [B + 1, 4 + M]."""
-    cores, computing = hw.design.machine.cores, np.arange(hw.rows + 1)
+    computing = np.arange(hw.rows + 1)
     split, model = hw.mapping.splits_mlp, hw.design.model
-    even, more = np.divmod(computing[:, None], cores)
-    spread = even + (np.arange(cores) < more)
-    together = np.where(np.arange(cores) == 0, computing[:, None], 0)
+    spread = hw.even_loads(computing)
+    together = np.zeros_like(spread)
+    together[:, 0] = computing
     ops = mlp_ops(hw, dense=dense, normed=at_residual(rule), rule=rule)
 
     def of(loads: Ints) -> Outcome:
@@ -169,17 +169,13 @@ def _rated(asked: Asked) -> Cell:
 def _fitted(asked: Asked, wanted: tuple[str, ...], with_power: bool) -> Cell:
     """Resources of the technology, with the metrics that follow, and watts of an idle board."""
     design = asked.design
-    board, technology = design.board, design.board.technology
-    used = technology.resources(design)
-    counts, rows = technology.counts(board, used), tuple(technology.rows(board, used))
-    prices, intervals = tuple(technology.prices(design)), technology.intervals(design)
-    fit = FitReport(rows, (), used, counts, (), intervals, prices)
+    fit = resource_fit(design)
     found = {name: METRICS[name].of(None, Setting(design, fit)) for name in wanted}
     figures = {name: np.nan if value is None else value for name, value in found.items()}
-    figures |= {"ok": fit.fits, "share": max((row.share for row in rows), default=0.0)}
+    figures |= {"ok": fit.fits, "share": max((row.share for row in fit.rows), default=0.0)}
     if with_power:
-        second = Activity(cycles=round(board.fabric_clock_mhz * 1e6))
-        figures["watts"] = energy(design, second, used).board.value_j
+        second = Activity(cycles=round(design.board.fabric_clock_mhz * 1e6))
+        figures["watts"] = energy(design, second, fit.resources).board.value_j
     return figures
 
 

@@ -164,7 +164,7 @@ class Evaluator:
             rows[place] = {
                 "status": "ok" if each.fit.fits else "misfit",
                 "reason": "; ".join(each.fit.misfits),
-                **figures(own.get(place), Setting(each.design, each.fit, dense.get(place))),
+                **figures(own.get(place), Setting(each.asked.design, each.fit, dense.get(place))),
             }
         return rows
 
@@ -189,20 +189,15 @@ class Fitted:
     asked: Asked
     fit: FitReport
 
-    @property
-    def design(self) -> Design:
-        """The design."""
-        return self.asked.design
-
     @cached_property
     def hardware(self) -> str:
         """Key of its hardware."""
-        return hardware_key(self.design)
+        return hardware_key(self.asked.design)
 
     @cached_property
     def structure(self) -> str:
         """Equal for designs that can be simulated together."""
-        return structure_of(self.design)
+        return structure_of(self.asked.design)
 
 
 class Machines:
@@ -272,7 +267,7 @@ class Machines:
         together = (((each.structure, each.asked.video), each) for each in new.values())
         for group in grouped(together).values():
             first = group[0]
-            n_layers, policy = first.design.model.body.n_layers, first.design.policy
+            n_layers, policy = first.asked.design.model.body.n_layers, first.asked.design.policy
             decided = dense(first.asked.video.n_steps, n_layers, policy.batch)
             one = make_batches(decided, policy.batch, policy.tokens_per_step)
             rows = self._together([(each, one) for each in group], BASE)
@@ -288,11 +283,11 @@ class Machines:
     ) -> Iterator[RowResult]:
         """Rows of designs of one structure and policy; as many at once as memory allows."""
         first = points[0][0]
-        n_bytes = first.asked.video.n_steps * bytes_of_step(Hardware(first.design))
+        n_bytes = first.asked.video.n_steps * bytes_of_step(Hardware(first.asked.design))
         most = max(1, TOGETHER_BYTES // n_bytes) if self._fidelity == SOLVED else 1
         for begin in range(0, len(points), most):
             some = points[begin : begin + most]
-            hardwares = {each.hardware: Hardware(each.design) for each, _ in some}
+            hardwares = {each.hardware: Hardware(each.asked.design) for each, _ in some}
             phases = self.phases.get(
                 tuple(hardwares),
                 lambda found=hardwares: Phases(Columns.of([*found.values()]), self._fidelity),  # type: ignore[misc]
@@ -303,7 +298,7 @@ class Machines:
                 batches = self.decisions.get(parts, lambda parts=parts: Batches.joined(parts))  # type: ignore[misc]
             number = {key: place for place, key in enumerate(hardwares)}
             candidates = [
-                Candidate(each.design, each.fit, number[each.hardware], parts.index(own))
+                Candidate(each.asked.design, each.fit, number[each.hardware], parts.index(own))
                 for each, own in some
             ]
             chosen, video = variant or first.asked.variant, first.asked.video

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -69,13 +69,10 @@ class GridStudy:
         found = np.ones(self.shape, np.bool_)
         for condition in self.study.filters:
             held = [not _decides(axis, condition.names) for axis in self.axes]
-
-            def holds(values: Mapping[str, Any], condition: Any = condition) -> bool:
-                point = Point(0, "", values, changes_of(self.study, values))
-                return bool(condition.holds(lambda name: field_of(self.study, point, name)))
-
             shape, every = self._values(held)
-            found &= np.array([holds(values) for values in every], np.bool_).reshape(shape)
+            points = (Point(0, "", values, changes_of(self.study, values)) for values in every)
+            truths = [condition.holds(partial(field_of, self.study, point)) for point in points]
+            found &= np.array(truths, np.bool_).reshape(shape)
         return found
 
     def point(self, index: int, ordinal: int) -> Point:

@@ -4,7 +4,7 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,17 +47,8 @@ class Point:
     values: Mapping[str, Any]
     changes: Mapping[str, Any]
 
-    @property
-    def neighbourhood(self) -> str:
-        """Equal for points that share the phases of their hardware, as far as paths tell."""
-        return self._without(SOFT_PATHS)
-
-    @property
-    def structure(self) -> str:
-        """Equal for points whose hardware is simulated together, as far as paths tell."""
-        return self._without((*SOFT_PATHS, *COLUMN_PATHS))
-
-    def _without(self, paths: Sequence[str]) -> str:
+    def without(self, *paths: str) -> str:
+        """Equal for points whose other changes are equal."""
         return _encode_sorted(
             {
                 path: value
@@ -69,8 +60,9 @@ class Point:
 
 def chunks_of(points: Iterable[Point]) -> list[list[Point]]:
     """Points whose hardware is simulated together; those that share it side by side."""
-    ordered = sorted(points, key=lambda point: point.neighbourhood)
-    return list(grouped((point.structure, point) for point in ordered).values())
+    ordered = sorted(points, key=lambda point: point.without(*SOFT_PATHS))
+    structures = (point.without(*SOFT_PATHS, *COLUMN_PATHS) for point in ordered)
+    return list(grouped(zip(structures, ordered, strict=True)).values())
 
 
 def make_points(study: Study) -> list[Point]:
@@ -113,11 +105,10 @@ def passes(study: Study, values: Mapping[str, Any]) -> bool:
 
 def held_constraints(study: Study, point: Point, row: Mapping[str, Any]) -> list[bool]:
     """Truth of each constraint for a result."""
-
-    def look_up(name: str) -> Any:
-        return row[name] if name in row else field_of(study, point, name)
-
-    return [each.holds(look_up) for each in study.constraints]
+    return [
+        each.holds(lambda name: row[name] if name in row else field_of(study, point, name))
+        for each in study.constraints
+    ]
 
 
 def field_of(study: Study, point: Point, name: str) -> Any:

@@ -41,37 +41,27 @@ ones.
 """
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from carsim.hardware.machine import Array, Vector
 from carsim.workload.ops import Gemm
 
 
-class Tiles(NamedTuple):
-    """Tiling of a product on an array.
+def tiles_of(array: Array, gemm: Gemm) -> tuple[Any, Any]:
+    """Tiles of one copy of a product, and rows or columns that move through the array per tile.
 
-    Attributes:
-        number: Number of tiles, those at the edges included.
-        streamed: Rows or columns that move through the array per tile, one per cycle.
-    """
-
-    number: Any
-    streamed: Any
-
-
-def tiles_of(array: Array, gemm: Gemm) -> Tiles:
-    """The tiles of one copy of a product.
+    Tiles at the edges count; one row or column moves per cycle.
 
     >>> tiles_of(Array(rows=32, cols=32, dataflow="output_stationary"), Gemm(1, 4096, 100))
-    Tiles(number=4, streamed=4096)
+    (4, 4096)
     """
     rows, cols = array.rows, array.cols
     m, k, n, _ = gemm
     if array.dataflow == "output_stationary":
-        return Tiles(-(-m // rows) * -(-n // cols), k)
+        return -(-m // rows) * -(-n // cols), k
     if array.dataflow == "input_stationary":
-        return Tiles(-(-k // rows) * -(-m // cols), n)
-    return Tiles(-(-k // rows) * -(-n // cols), m)
+        return -(-k // rows) * -(-m // cols), n
+    return -(-k // rows) * -(-n // cols), m
 
 
 def gemm_cycles(array: Array, gemms: Iterable[Gemm]) -> Any:
@@ -83,7 +73,7 @@ def gemm_cycles(array: Array, gemms: Iterable[Gemm]) -> Any:
     >>> gemm_cycles(systolic, [Gemm(1, 4096, 4096)]) // 16384
     95
     """
-    return sum(_product_cycles(array, gemm) for gemm in gemms)
+    return sum([_product_cycles(array, gemm) for gemm in gemms])
 
 
 def _product_cycles(array: Array, gemm: Gemm) -> Any:
@@ -91,7 +81,7 @@ def _product_cycles(array: Array, gemm: Gemm) -> Any:
     per_copy, streamed = tiles_of(array, gemm)
     tiles, rows, skew = gemm.copies * per_copy, array.rows, array.rows + array.cols - 2
     if array.dataflow == "dot_product":
-        load = {"none": 0, "rows": rows, "full_fold": rows + skew}[array.weight_load]
+        load = 0 if array.weight_load == "none" else rows + skew * (array.weight_load != "rows")
         return tiles * (streamed + load) + array.pipeline_cycles
     if array.weight_load == "none":
         return tiles * streamed + skew

@@ -16,7 +16,7 @@ the data, cores share it evenly.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -35,19 +35,12 @@ from carsim.workload.mlp import replay_op
 from carsim.workload.ops import Share
 
 
-class _Every(NamedTuple):
-    """The hardware of the phases of all designs, n each, and the case of each phase."""
-
-    hw: Hardware
-    case: Any
-
-
-def _every(hw: Hardware, n: int) -> _Every:
-    """N cases on each design, one design after the other."""
+def _every(hw: Hardware, n: int) -> tuple[Hardware, Any]:
+    """The hardware of n phases of each design, one after the other, and the case of each phase."""
     designs = len(hw.designs)
     if designs == 1:
-        return _Every(hw, slice(None))
-    return _Every(hw.spread(np.repeat(np.arange(designs), n)), np.tile(np.arange(n), designs))
+        return hw, slice(None)
+    return hw.spread(np.repeat(np.arange(designs), n)), np.tile(np.arange(n), designs)
 
 
 def _home(hw: Hardware, ops: OpsOf, split: bool, loads: Ints, n: int = 1) -> Phase:

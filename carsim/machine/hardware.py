@@ -224,16 +224,17 @@ class Hardware:
     @cached_property
     def home_loads(self) -> NDArray[np.int64]:  # [C]
         """Tokens of each core where all compute and nothing is split, most loaded first."""
-        return self._spread(self.rows)
+        return self.even_loads(self.rows)
 
     @cached_property
     def home_sequences(self) -> NDArray[np.int64]:  # [C]
         """Sequences of each core, whose caches it reads."""
-        return self._spread(self.batch)
+        return self.even_loads(self.batch)
 
-    def _spread(self, count: int) -> NDArray[np.int64]:
-        cores = self.design.machine.cores
-        return np.bincount(np.arange(count) % cores, minlength=cores).astype(np.int64)
+    def even_loads(self, counts: Any) -> NDArray[np.int64]:
+        """Sequences of each core where so many are dealt out, most loaded first, [..., C]."""
+        even, more = np.divmod(np.asarray(counts)[..., None], self.design.machine.cores)
+        return even + (np.arange(self.design.machine.cores) < more)
 
     def queue_depth(self, schedule: Schedule) -> int | None:
         """Instructions that may wait at a core; None if none ever finds its queue full."""

@@ -103,16 +103,13 @@ def lower(
         wholes, own = ops(Share(rows)), ops(Share(rows, cores))
         # Every core takes the norm of every row.
         wholes = [op._replace(serial_vector_ops=cores * op.serial_vector_ops) for op in wholes]
-        fair = own
     elif lockstep:
         wholes, own = ops(Share(rows)), ops(Share(loads))  # [n, 1], [n, C]
-        fair = ops(Share(even))
     else:
         alone = hw.design.machine.weight_sharing == "private_per_sequence"
         wholes = own = ops(Share(loads, streams=loads if alone else 1))  # every core is a lane
-        fair = ops(Share(even))
     costs = [_cost(hw, op, rows if split else loads) for op in own]
-    spreads = costs if split else [_cost(hw, op, even) for op in fair]
+    spreads = costs if split else [_cost(hw, op, even) for op in ops(Share(even))]
     gathered = [op.gathered_elements if split else 0 for op in wholes]
     if lockstep and not split and hw.mapping.splits_remainder:
         rounds = rows // cores
@@ -126,19 +123,11 @@ def lower(
                 costs[n] = Cost(*(each + np.zeros_like(loads) for each in summed))
                 gathered[n] = left_over[n]
     elements = 2 * moved * hw.design.model.body.hidden_size
+    exchanged = [_exchange_cycles(hw, left) for left in gathered]
+    exchanged[0] = exchanged[0] + _exchange_cycles(hw, elements)
     return tuple(
-        _step(
-            hw,
-            op,
-            loads,
-            split,
-            cost,
-            spread,
-            _exchange_cycles(hw, left) + (0 if n else _exchange_cycles(hw, elements)),
-        )
-        for n, (op, cost, spread, left) in enumerate(
-            zip(wholes, costs, spreads, gathered, strict=True)
-        )
+        _step(hw, op, loads, split, cost, spread, cycles)
+        for op, cost, spread, cycles in zip(wholes, costs, spreads, exchanged, strict=True)
     )
 
 
@@ -165,11 +154,8 @@ def _step(
     working = (loads.sum(axis=-1, keepdims=True) if lockstep else loads) > 0
     path = hw.path_of[op.stream] if op.stream else -1
     streamed = stored = op.stream_bytes * working
-    sides = []
-    for nbytes, side_path in (
-        (op.kv_side_bytes, hw.path_of[Stream.KV]),
-        (op.replay_bytes, hw.replay_path),
-    ):
+    sides, kv_path = [], hw.path_of[Stream.KV]
+    for nbytes, side_path in ((op.kv_side_bytes, kv_path), (op.replay_bytes, hw.replay_path)):
         nbytes = nbytes * working
         if np.any(nbytes) and side_path == path:
             # Behind the stream on the same path, they take the same time as beside it.
@@ -219,10 +205,8 @@ def _activation_bytes(hw: Hardware, op: Op) -> Count:
     cols = _unit(hw, op).cols
     # Element operations that are not fused read the results once more, and write their own.
     passes = 1 if hw.design.machine.kernel_fusion else 1 + 2 * (op.vector_ops > 0)
-    elements = sum(
-        copies * (m * k * -(-n // cols) + passes * m * n) for m, k, n, copies in op.gemms
-    )
-    return hw.design.model.activations.bytes_of(elements)
+    read = (copies * (m * k * -(-n // cols) + passes * m * n) for m, k, n, copies in op.gemms)
+    return hw.design.model.activations.bytes_of(sum(read))
 
 
 def _unit(hw: Hardware, op: Op) -> Array:

@@ -130,9 +130,8 @@ def prefill_ops(hw: Hardware, tokens: int, window: int | None, dense: bool) -> O
     """
     model, machine = hw.design.model, hw.design.machine
     of_core = sequences_per_core(machine, hw.batch, split=hw.mapping.splits_mlp) * tokens
-    passes = -(
-        -of_core * activation_bytes_per_token(model, machine) // machine.activation_buffer_bytes
-    )
+    nbytes = of_core * activation_bytes_per_token(model, machine)
+    passes = -(-nbytes // machine.activation_buffer_bytes)
 
     def ops(share: Share) -> list[Op]:
         share = share._replace(streams=passes * share.streams, tokens=tokens)

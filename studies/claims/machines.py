@@ -10,16 +10,7 @@ from carsim import Workload, load_design, load_trace, override, run
 from carsim.cost.fit import check_fit
 from carsim.machine.hardware import Hardware
 from carsim.machine.row import RowResult
-from carsim.validate.paper import (
-    DESIGN,
-    OPERATIONS_SAVED,
-    PAPER_VIDEO,
-    PaperRow,
-    paper_rows,
-    replayed_share,
-    simulate_row,
-    skipping_s,
-)
+from carsim.validate import paper
 from studies.claims.tables import Finding, row_of, table
 from studies.table import percent
 
@@ -93,15 +84,18 @@ def mlp_over_attention() -> Finding:
 
 
 @cache
-def _simulated(schedule: str | None = None) -> dict[str, tuple[PaperRow, RowResult]]:
-    base = load_design(DESIGN)
-    return {row.name: (row, simulate_row(base, row, schedule=schedule)) for row in paper_rows(base)}
+def _simulated(schedule: str | None = None) -> dict[str, tuple[paper.PaperRow, RowResult]]:
+    base = load_design(paper.DESIGN)
+    return {
+        row.name: (row, paper.simulate_row(base, row, schedule=schedule))
+        for row in paper.paper_rows(base)
+    }
 
 
 def published_latency(row: str) -> Finding:
     """The fitted machine takes the published time within :data:`CLOSE`."""
     stated, found = _simulated()[row]
-    rival = skipping_s(stated, paper_rows(), load_design(DESIGN).model.body)
+    rival = paper.skipping_s(stated, paper.paper_rows(), load_design(paper.DESIGN).model.body)
     errors = [100 * (each / stated.latency_s - 1) for each in (found.latency_s, rival)]
     text = f"{found.latency_s:.1f} s, {errors[0]:+.1f} % (linear skipping {errors[1]:+.1f} %)"
     return Finding(text, abs(errors[0]) < 100 * CLOSE)
@@ -125,15 +119,15 @@ def published_efficiency(row: str) -> Finding:
 
 def operations_saved() -> Finding:
     """At 80 % of eligible steps the published share of operations is saved, within a point."""
-    rows, body = paper_rows(), load_design(DESIGN).model.body
-    eligible, every = (replayed_share(0.8, rows, body, of) for of in ("eligible", "all"))
+    rows, body = paper.paper_rows(), load_design(paper.DESIGN).model.body
+    eligible, every = (paper.replayed_share(0.8, rows, body, of) for of in ("eligible", "all"))
     text = f"{percent(eligible, 1)} of eligible steps; {percent(every, 1)} if all steps count"
-    return Finding(text, abs(eligible - OPERATIONS_SAVED) < 0.01)
+    return Finding(text, abs(eligible - paper.OPERATIONS_SAVED) < 0.01)
 
 
 def fits_board() -> Finding:
     """The design with the fitted numbers fits its board."""
-    misfits = check_fit(load_design(DESIGN), PAPER_VIDEO).misfits
+    misfits = check_fit(load_design(paper.DESIGN), paper.PAPER_VIDEO).misfits
     return Finding(f"misfits: {'; '.join(misfits) or 'none'}", not misfits)
 
 
@@ -185,7 +179,7 @@ def drs_dispatch() -> Finding:
 
 def drs_registers() -> Finding:
     """The modelled scheduler holds as many sequences as the paper's registers."""
-    bits = load_design(DESIGN).machine.drs.index_register_bits
+    bits = load_design(paper.DESIGN).machine.drs.index_register_bits
     return Finding(f"{bits} sequences; larger batches run in groups", bits == 32)
 
 
@@ -220,7 +214,7 @@ def chip_area(published_mm2: Mapping[str, float]) -> Finding:
     parts, inside = [], []
     for kind, area in published_mm2.items():
         changes = {"machine.array.arithmetic": kind, "model.activations.bits": int(kind[-1])}
-        fit = check_fit(override(load_design("asic_28nm"), changes), PAPER_VIDEO)
+        fit = check_fit(override(load_design("asic_28nm"), changes), paper.PAPER_VIDEO)
         low, high = fit.intervals["area_mm2"]
         parts.append(
             f"{kind} {fit.counts['area_mm2'].used:.1f} [{low:.1f}, {high:.1f}] of {area} mm2"

@@ -81,3 +81,5 @@ def test_half_a_buffer_comes_in_before_and_goes_out_after() -> None:
     got = product(array, Gemm(10, 8, 10), supply)
     # 9 tiles of 8 + 4 + 4 - 2 cycles; 64 of 80 weights at 10 a cycle; of 100 results 64 have left.
     assert (got.compute_cycles, got.total_cycles) == (9 * 14, 7 + 126 + 9)
+    # Of 64 results none have left.
+    assert product(array, Gemm(8, 8, 8), supply).total_cycles == 7 + 4 * 14 + 16

@@ -10,29 +10,21 @@ from carsim import run
 from carsim.cost.fit import check_fit
 from carsim.decisions.trace import load_trace
 from carsim.design import load_design
-from carsim.validate.paper import (
-    DESIGN,
-    PAPER_VIDEO,
-    line_s,
-    paper_rows,
-    simulate_row,
-    skipping_s,
-    validate_paper,
-)
+from carsim.validate import paper
 from carsim.validate.part import Group, Part
 from studies.paper import correlation
 from studies.paper.candidates import Candidate, candidate_design, own_candidate, searched
 from studies.paper.expected import explain
 
 ROOT = Path(__file__).parents[2]
-BASE = load_design(DESIGN)
-ROWS = paper_rows()
+BASE = load_design(paper.DESIGN)
+ROWS = paper.paper_rows()
 OWN = own_candidate(BASE)
 
 
 @pytest.fixture(scope="module")
 def part() -> Part:
-    return validate_paper()
+    return paper.validate_paper()
 
 
 @pytest.fixture(scope="module")
@@ -66,16 +58,16 @@ def test_linear_skipping_is_linear_in_the_work_that_is_skipped() -> None:
     work = 6_476_005_376 + 262_144 * mean_context
     mlp = 0.5 * 32 * 3 * 4096 * 11008
     body = BASE.model.body
-    assert skipping_s(ROWS[4], ROWS, body) == pytest.approx(689.7 * (1 - mlp * 7 / 8 / work))
-    assert skipping_s(ROWS[4], ROWS, body, "all") == pytest.approx(689.7 * (1 - mlp / work))
+    assert paper.skipping_s(ROWS[4], ROWS, body) == pytest.approx(689.7 * (1 - mlp * 7 / 8 / work))
+    assert paper.skipping_s(ROWS[4], ROWS, body, "all") == pytest.approx(689.7 * (1 - mlp / work))
     window16 = 689.7 * (6_476_005_376 + 262_144 * 20) / work
-    assert skipping_s(ROWS[2], ROWS, body) == pytest.approx(window16)
+    assert paper.skipping_s(ROWS[2], ROWS, body) == pytest.approx(window16)
 
 
 def test_no_line_near_the_fitted_one_errs_less() -> None:
     latencies = np.array([row.latency_s for row in ROWS])
     replays = np.array([row.replay_ratio for row in ROWS])
-    fitted = np.array(line_s(ROWS, BASE.model.body))
+    fitted = np.array(paper.line_s(ROWS, BASE.model.body))
     best = np.abs(fitted / latencies - 1).mean()
     for level in (-1, 0, 1):
         for start in (-1, 0, 1):
@@ -139,8 +131,8 @@ def test_what_is_said_to_be_identified_holds_for_every_member() -> None:
 
 
 def test_the_rows_need_clock_cores_batch_and_schedule_of_the_design() -> None:
-    assert check_fit(candidate_design(BASE, OWN, 287.8), PAPER_VIDEO).fits
-    static = simulate_row(BASE, ROWS[3], schedule="static")
+    assert check_fit(candidate_design(BASE, OWN, 287.8), paper.PAPER_VIDEO).fits
+    static = paper.simulate_row(BASE, ROWS[3], schedule="static")
     assert static.latency_s / ROWS[3].latency_s > 1.08
 
 

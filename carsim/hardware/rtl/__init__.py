@@ -1,9 +1,9 @@
 """The scheduler in gates: DRS, TAS and the choice of blocks as hardware, in Amaranth.
 
 ``carsim config rtl`` writes the scheduler block (:mod:`carsim.hardware.rtl.block`), which has AXI
-interfaces, as a folder for an FPGA project. ``python -m carsim.hardware.rtl`` writes Verilog of the
-single units, and the table of resources that :mod:`carsim.hardware.technology.gates` reads. Both
-need the extra ``rtl``.
+interfaces, as a folder for an FPGA project. ``python -m studies.scheduler_gates.gates`` writes
+Verilog of the single units, and the table of resources that
+:mod:`carsim.hardware.technology.gates` reads. Both need the extra ``rtl``.
 
 Nothing of the simulator imports this folder. The same schedulers stand in Python in
 :mod:`carsim.hardware.schedule`, decisions in :mod:`carsim.decisions.replay` and

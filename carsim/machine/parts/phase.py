@@ -172,14 +172,12 @@ class _Run:
             column = values[:, lane] if values.shape[1] > 1 else values[:, 0]
             return int(column[self._index] if len(column) > 1 else column[0])
 
+        names = ("pre_cycles", "cycles", "stream_bytes", "tile_bytes")
         tasks = tuple(
             Task(
-                pre_cycles=figure(step.pre_cycles),
-                cycles=figure(step.cycles),
+                **{name: figure(getattr(step, name)) for name in names},
                 path=step.path if figure(step.stream_bytes) else -1,
                 rate=step.rate,
-                stream_bytes=figure(step.stream_bytes),
-                tile_bytes=figure(step.tile_bytes),
                 is_kv=step.is_kv,
                 sides=tuple(
                     (path, rate, figure(nbytes))
