@@ -44,7 +44,11 @@ Names = Sequence[str]
     metavar="INCHES",
     help="With --plot: width of the figure; 3.5 is a column, 7.16 a page.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace the page that --out names.")
+@click.option(
+    "--overwrite",
+    is_flag=True,
+    help="Replace the page of --out; figures always replace.",
+)
 @click.option("--check", is_flag=True, help="Say which files of DIR are damaged; status 1 if any.")
 @click.option("--rescue", metavar="NEW", help="Copy what is sound of a damaged DIR to folder NEW.")
 @click.option("--front", is_flag=True, help="Show the Pareto front of a sweep or a search.")
