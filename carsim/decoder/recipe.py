@@ -62,9 +62,13 @@ class VideoRecipe(Strict):
     every: PositiveInt = 1
 
 
+def _names_video(clip: object) -> bool:
+    return isinstance(clip, VideoRecipe) or (isinstance(clip, dict) and "video" in clip)
+
+
 _AnyClip = Annotated[
     Annotated[SceneRecipe, Tag("of a scene")] | Annotated[VideoRecipe, Tag("of a video")],
-    Discriminator(lambda given: "of a video" if "video" in dict(given) else "of a scene"),
+    Discriminator(lambda given: "of a video" if _names_video(given) else "of a scene"),
 ]
 
 

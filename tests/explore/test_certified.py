@@ -108,7 +108,7 @@ def test_a_grid_of_refused_designs_gets_one_line(tmp_path):
         CertifiedFront(study)
 
 
-@pytest.mark.skipif("CARSIM_LONG" not in os.environ, reason="takes minutes; set CARSIM_LONG")
+@pytest.mark.skipif("CARSIM_LONG" not in os.environ, reason="takes 15 seconds; set CARSIM_LONG")
 @QUICK
 @given(st.data())
 def test_the_same_of_2000_points(tmp_path_factory, data):
