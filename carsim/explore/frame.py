@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings
 
 from carsim.base.digests import DIGESTS, write_digests
 from carsim.base.environment import has_parquet
@@ -52,7 +53,9 @@ def frame_of(store: Store) -> "pd.DataFrame":
         points += [values for _, values, _ in rows]
         blocks.append(pd.DataFrame([cells for _, _, cells in rows], columns=columns))
     named = {axis: _axis([values[axis] for values in points]) for axis in axes}
-    results = pd.concat(blocks or [pd.DataFrame(columns=columns)], ignore_index=True)
+    with catch_warnings(action="ignore", category=FutureWarning):
+        # Of pandas 2, on blocks without a figure; its coming rule gives the same frame.
+        results = pd.concat(blocks or [pd.DataFrame(columns=columns)], ignore_index=True)
     results = results.infer_objects()  # a block without any figure has no type of its own
     results = results.reindex(columns=[*dict.fromkeys((*result_columns(), *columns))])
     empty = [name for name in METRICS if results[name].isna().all()]
