@@ -49,22 +49,37 @@ class FitReport:
     """All rows, the resources and memory contents behind them, and what to be wary of.
 
     Attributes:
+        design: The design.
         rows: One per thing that has to fit.
-        warnings: A line each; they do not make a misfit.
         resources: What the design takes, by component.
-        counts: (used, available) of each resource of the technology, by its name.
         memories: What each external memory holds.
-        intervals: Ends of resources that are known within an interval, by name.
-        prices: US dollars by part; empty where no price is known.
     """
 
+    design: Design
     rows: tuple[FitRow, ...]
-    warnings: tuple[str, ...]
     resources: Resources
-    counts: Mapping[str, Count]
-    memories: tuple[MemoryUse, ...]
-    intervals: Mapping[str, tuple[float, float]]
-    prices: tuple[Price, ...]
+    memories: tuple[MemoryUse, ...] = ()
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """A line each; they do not make a misfit."""
+        technology = self.design.board.technology
+        return (*technology.warnings(self.design, self.resources), *_warnings(self.design))
+
+    @cached_property
+    def counts(self) -> Mapping[str, Count]:
+        """(used, available) of each resource of the technology, by its name."""
+        return self.design.board.technology.counts(self.design.board, self.resources)
+
+    @cached_property
+    def intervals(self) -> Mapping[str, tuple[float, float]]:
+        """Ends of resources that are known within an interval, by name."""
+        return self.design.board.technology.intervals(self.design)
+
+    @cached_property
+    def prices(self) -> tuple[Price, ...]:
+        """US dollars by part; empty where no price is known."""
+        return tuple(self.design.board.technology.prices(self.design))
 
     @property
     def fits(self) -> bool:
@@ -107,27 +122,15 @@ def check_fit(
     """
     own, memories = resource_fit(design), capacity(design, video, rule, kv_held)
     buffers = (row for _, row in buffer_rows(design, video))
-    return replace(
-        own,
-        rows=(*own.rows, *memory_rows(memories), *buffers),
-        warnings=(*own.warnings, *_warnings(design)),
-        memories=memories,
-    )
+    rows = (*own.rows, *memory_rows(memories), *buffers)
+    return replace(own, rows=rows, memories=memories)
 
 
 def resource_fit(design: Design) -> FitReport:
     """Check the resources of the technology alone, not what memories and buffers hold."""
-    board, technology = design.board, design.board.technology
+    technology = design.board.technology
     used = technology.resources(design)
-    return FitReport(
-        rows=tuple(technology.rows(board, used)),
-        warnings=tuple(technology.warnings(design, used)),
-        resources=used,
-        counts=technology.counts(board, used),
-        memories=(),
-        intervals=technology.intervals(design),
-        prices=tuple(technology.prices(design)),
-    )
+    return FitReport(design, tuple(technology.rows(design.board, used)), used)
 
 
 def sequences_per_core(machine: Machine, batch: int, *, split: bool) -> int:

@@ -16,7 +16,7 @@ time. A metric that is not in :data:`BOUNDED` has no bound, and neither has a re
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from carsim.explore.evaluate import Asked, Evaluator
 from carsim.explore.grid import Cell, Floats, GridStudy
 from carsim.explore.pareto import directions
 from carsim.hardware.technology.base import Resources
+from carsim.machine.batches import Batches
 from carsim.machine.builders import BUILDERS
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import Ints, lower
@@ -122,8 +123,7 @@ def _worked(asked: Asked, evaluator: Evaluator) -> Cell:
     batches = evaluator.machines.batches(asked)
     hw = Hardware(design)
     plan = Plan.of(Unhindered(hw), video, variant, batches.rule)
-    none_replays = replace(batches, replay=np.zeros_like(batches.replay))
-    totals = simulate(plan, none_replays).totals
+    totals = simulate(plan, _none_replays(batches)).totals
     rows = [
         [*(getattr(totals[name], figure) for figure in WORK), *totals[name].dram_bytes]
         if name in totals
@@ -132,6 +132,11 @@ def _worked(asked: Asked, evaluator: Evaluator) -> Cell:
     ]
     kinds, rule = design.model.body.layers_by_mlp(), felt_by_mlp(hw, batches.rule)
     return {"layers": rows, "mlp": np.minimum.reduce([_mlp_work(hw, rule, each) for each in kinds])}
+
+
+@lru_cache(maxsize=16)
+def _none_replays(batches: Batches) -> Batches:
+    return replace(batches, replay=np.zeros_like(batches.replay))
 
 
 def _mlp_work(hw: Hardware, rule: ReplayRule | None, dense: bool) -> Ints:

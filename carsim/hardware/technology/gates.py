@@ -16,7 +16,7 @@ four cores) belong to the control of a core, which is calibrated.
 """
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -60,6 +60,7 @@ def dispatcher_of(design: AnyDesign) -> Gates:
     return dispatcher(schedule, drs.index_register_bits, cores, queued)
 
 
+@lru_cache
 def dispatcher(schedule: str, sequences: int, cores: int, queued: int | None = None) -> Gates:
     """Comparison of scores, Index and Mapping Registers, and instruction checks for all cores.
 
