@@ -172,7 +172,7 @@ class Workers:
 
     def alone(self, point: Point) -> Row:
         """Evaluate a point of which a worker has died, or say that it has failed."""
-        return failure("the worker that evaluated it")
+        return failure("several workers that evaluated it")
 
     def check(self) -> None:
         """Make sure that there are workers.
