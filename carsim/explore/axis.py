@@ -46,6 +46,11 @@ class Axis:
     sets: Mapping[str, Mapping[str, Any]] | None = None
 
     @property
+    def paths(self) -> set[str]:
+        """Fields that its values set."""
+        return {self.name} if self.sets is None else set().union(*self.sets.values())
+
+    @property
     def is_ordered(self) -> bool:
         """Its values are numbers that rise or fall, so that neighbours are alike."""
         rising = sorted(self.values) if all(map(_is_number, self.values)) else None

@@ -11,7 +11,7 @@ over all cores, bytes as on one. Energy follows from the least time and work. Wh
 its board and replay ratios are exact.
 
 Simplifications: latency of memories, dispatch, exchange before MLPs and filling of buffers take no
-time. A metric that is not in :data:`BOUNDED` has no bound, and neither has a refused design.
+time. A metric that is not in :data:`TIMED` or exact has no bound, and neither has a refused design.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -251,7 +251,7 @@ def _without(by_kind: Mapping[str, Floats], left_out: tuple[str, ...]) -> Iterat
 
 Bound = Callable[[Bounds], Floats]
 
-LEAST: Mapping[str, Bound] = {
+TIMED: Mapping[str, Bound] = {
     "latency_s": Bounds.latency,
     "seconds_per_video": lambda b: b.latency() / b.parts["videos"],
     "ms_per_token": lambda b: 1e3 * b.latency("prefill") / b.parts["steps"],
@@ -261,15 +261,11 @@ LEAST: Mapping[str, Bound] = {
         b.joules("prefill")
         / (b.parts["videos"] * b.parts["batches"] * b.parts["steps"] * b.parts["tokens"])
     ),
-}
-"""Metric -> no design has less."""
-
-MOST: Mapping[str, Bound] = {
     "stream_tokens_per_s": lambda b: b.stream_rate,
     "tokens_per_s": lambda b: b.stream_rate * b.parts["videos"],
     "frames_per_s": lambda b: b.parts["frames"] * b.parts["videos"] / b.latency(),
 }
-"""Metric -> no design has more."""
+"""Metric -> no design has a better one."""
 
 EXACT = ("replay_all", "replay_eligible")
 
@@ -285,7 +281,7 @@ def bounds_of(grid: GridStudy) -> tuple[Floats, NDArray[np.bool_]]:
     evaluator = Evaluator(grid.study)
     shares = (*RESOURCES, "macs_per_cycle", *(n for n in METRICS if n.startswith(("area", "cost"))))
     wanted = tuple(name for name in signs if name in shares)
-    timed = signs.keys() & (LEAST.keys() | MOST.keys())
+    timed = signs.keys() & TIMED.keys()
     with_power = any(name.startswith("energy") for name in timed)
     if timed:
         grid.expect(NOT_WORKED, NOT_RATED, *([NOT_PRICED] if with_power else []))
@@ -300,8 +296,8 @@ def bounds_of(grid: GridStudy) -> tuple[Floats, NDArray[np.bool_]]:
     for column, (name, sign) in zip(columns.T, signs.items(), strict=True):
         if name in exact:
             values = sign * exact[name]
-        elif found is not None and name in (LEAST if sign > 0 else MOST):
-            values = sign * (LEAST if sign > 0 else MOST)[name](found)
+        elif found is not None and name in TIMED and sign == directions([name])[name]:
+            values = sign * TIMED[name](found)
             values = values - MARGIN * abs(values)
         else:
             continue

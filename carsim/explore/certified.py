@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from carsim.base.errors import SolverError
 from carsim.explore.bounds import bounds_of
-from carsim.explore.evaluate import Row
 from carsim.explore.grid import Floats, GridStudy, Step
 from carsim.explore.pareto import directions
 from carsim.explore.points import Point, held_constraints, no_points
@@ -67,7 +66,7 @@ class CertifiedFront:
         known = np.zeros(self.total, np.bool_)
         for ordinal, values, row in store.rows():
             known[ordinal] = True
-            self._learn(Point(ordinal, "", values, values), row)
+            self.learn([(Point(ordinal, "", values, values), row)])
         self.misfits = int((self._cannot_fit & ~known).sum())
         self._order = self._order[~known[self._order]]
 
@@ -91,28 +90,21 @@ class CertifiedFront:
             SolverError: A result is better than its bound.
         """
         for point, row in results:
-            self._learn(point, row)
+            if row["status"] != "ok" or any(row.get(name) is None for name in self._signs):
+                continue
+            exact = np.array([sign * row[name] for name, sign in self._signs.items()])
+            bound = self._bounds[point.ordinal]
+            if (exact < bound).any():
+                problem = f"has a bound of {bound.tolist()}, and is at {exact.tolist()}"
+                cure = "please report this bug with the study; sweep it without `front_only`"
+                raise SolverError(f"point {dict(point.values)}", problem, cure)
+            is_beaten = (self._front <= exact).all(axis=1).any()
+            if not is_beaten and all(held_constraints(self._study, point, row)):
+                # What it dominates decides nothing more.
+                self._front = np.vstack([self._front, exact])
+                self._added.append(exact)
 
     # ---------------------------------------------------------------- private
-
-    def _learn(self, point: Point, row: Row) -> None:
-        if row["status"] != "ok" or any(row.get(name) is None for name in self._signs):
-            return
-        exact = np.array([sign * row[name] for name, sign in self._signs.items()])
-        bound = self._bounds[point.ordinal]
-        if (exact < bound).any():
-            raise SolverError(
-                f"point {dict(point.values)}",
-                f"has a bound of {bound.tolist()}, and is at {exact.tolist()}",
-                "this is a bug of carsim: please report it with the study; a sweep without it "
-                "evaluates all points",
-            )
-        if (
-            all(held_constraints(self._study, point, row))
-            and not (self._front <= exact).all(axis=1).any()
-        ):
-            self._front = np.vstack([self._front, exact])  # what it dominates decides nothing more
-            self._added.append(exact)
 
     def _open(self, places: NDArray[np.intp], exact: Sequence[Floats] | Floats) -> NDArray[np.intp]:
         """Those of some designs whose bound no exact result dominates."""

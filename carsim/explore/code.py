@@ -37,7 +37,6 @@ def code_sha256(package: Path = PACKAGE) -> str:
 def manifest(
     command: str,
     design: Design | None = None,
-    without: tuple[str, ...] = WITHOUT_A_SAY,
     **facts: Any,
 ) -> dict[str, Any]:
     """Everything that a result depends on, as hashes and versions.
@@ -45,7 +44,6 @@ def manifest(
     Args:
         command: The command that repeats it; empty if it was made from Python.
         design: The design.
-        without: Packages of which the result is independent.
         facts: Hashes of other inputs, and the seed.
     """
     calibration = ""
@@ -58,19 +56,19 @@ def manifest(
         "command": command,
         **facts,
         "calibration_sha256": calibration,
-        "code_sha256": package_sha256(PACKAGE, without),
+        "code_sha256": package_sha256(PACKAGE),
         "plugins": {Path(file).name: digest for file, digest in loaded_plugins().items()},
         "versions": {name: version(name) for name in LIBRARIES} | {"python": python_version()},
     }
 
 
 @cache
-def package_sha256(package: Path, without: tuple[str, ...] = WITHOUT_A_SAY) -> str:
+def package_sha256(package: Path) -> str:
     """The same over the names and bytes of the package's files alone."""
     digest = sha256()
     for path in sorted(package.rglob("*")):
         name = path.relative_to(package)
-        if path.suffix in SUFFIXES and name.parts[0] not in without:
+        if path.suffix in SUFFIXES and name.parts[0] not in WITHOUT_A_SAY:
             digest.update(f"{name.as_posix()}\n".encode())
             digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -1,8 +1,8 @@
 """The results of a store as a frame and as files."""
 
 import json
-from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
 OF_A_DECODER = ("captured in ", "scores of ", "dense: ")
 """Beginnings of labels of decisions that a decoder made, and of dense decoding."""
-
-MOST_LABELS = 3
-"""Labels of other decisions that a note names."""
 
 BLOCK = 1 << 11
 """Results that are made a frame at a time, so that few of them are objects at once: 100,000 results
@@ -72,18 +69,14 @@ def _axis(cells: list[Any]) -> list[Any]:
 
 
 def origin_note(frame: "pd.DataFrame") -> str:
-    """Numbers of points whose decisions no decoder made, by label; empty if there are none."""
-    labels = Counter(
-        SYNTHETIC if SYNTHETIC in label else label for label in frame["decisions"].dropna()
-    )
-    made_up = [each for each in labels.most_common() if not each[0].startswith(OF_A_DECODER)]
-    told = [
-        f"Decisions are {shortened(label)} in {n:,} of {count(len(frame), 'point')}."
-        for label, n in made_up[:MOST_LABELS]
-    ]
-    if more := len(made_up) - len(told):
-        told.append(f"Column decisions has {count(more, 'further label')}.")
-    return " ".join(told)
+    """Number of points whose decisions no decoder made; empty if there are none."""
+    made = frame["decisions"].dropna()
+    made_up = [each for each in made if SYNTHETIC in each or not each.startswith(OF_A_DECODER)]
+    if not made_up:
+        return ""
+    labels = {SYNTHETIC if SYNTHETIC in each else shortened(each) for each in made_up}
+    named = labels.pop() if len(labels) == 1 else "made up, as column decisions says,"
+    return f"Decisions are {named} in {len(made_up):,} of {count(len(frame), 'point')}."
 
 
 def export(
@@ -105,16 +98,16 @@ def export(
     folder = Path(folder)
     # A kill leaves new files without digests, not with those of old ones.
     write_whole(folder / DIGESTS, lambda path: path.touch())
-    files = ["points.csv"]
+    files = []
     if has_parquet():
-        files.insert(0, "points.parquet")
+        files.append("points.parquet")
         write_whole(folder / "points.parquet", lambda path: frame.to_parquet(path, index=False))
-    text = csv_text(frame)
-    write_whole(folder / "points.csv", lambda path: path.write_text(text, encoding="utf-8"))
+    texts = {"points.csv": csv_text(frame)}
     if manifest is not None:
-        files.append(MANIFEST)
-        facts = json.dumps(manifest, indent=2) + "\n"
-        write_whole(folder / MANIFEST, lambda path: path.write_text(facts, encoding="utf-8"))
+        texts[MANIFEST] = json.dumps(manifest, indent=2) + "\n"
+    for name, text in texts.items():
+        files.append(name)
+        write_whole(folder / name, partial(Path.write_text, data=text, encoding="utf-8"))
     digested = [name for name in (*files, STORE_FILE) if (folder / name).exists()]
     write_whole(folder / DIGESTS, lambda path: write_digests(folder, digested, path))
     return files

@@ -212,15 +212,11 @@ def _with(holder: Any, path: list[str], value: Any) -> Any:
     return type(holder).model_construct(holder.model_fields_set, **fields)
 
 
-def _fields_of(axis: Axis) -> set[str]:
-    return {path for value in axis.values for path in axis.changes(value)}
-
-
 def _is_below(axis: Axis, paths: tuple[str, ...]) -> bool:
     """All fields of an axis are among some paths, or below them."""
     return all(
         any(f"{field}.".startswith(path if path.endswith(".") else f"{path}.") for path in paths)
-        for field in _fields_of(axis)
+        for field in axis.paths
     )
 
 
@@ -228,6 +224,6 @@ def _decides(axis: Axis, names: Collection[str]) -> bool:
     """An axis has a say in the fields of some names."""
     return axis.name in names or any(
         path == "design" or f"{name}.".startswith(f"{path}.")
-        for path in _fields_of(axis)
+        for path in axis.paths
         for name in names
     )

@@ -58,7 +58,7 @@ class Known(NamedTuple):
 
 
 class Searcher:
-    """Chooses the points of a search; a :class:`~carsim.explore.sweep.Chooser`.
+    """Chooses the points of a search; as :class:`~carsim.explore.sweep.AllPoints`.
 
     Args:
         study: The study; it must name objectives.
@@ -109,20 +109,15 @@ class Searcher:
         """
         if self._exhausted or len(self.known) + len(self._pending) >= self.total:
             return []
-        point = self.propose()
-        self._exhausted = point is None
-        if self._exhausted and not self.known and not self._pending:
-            raise no_points(self._study)
-        return [] if point is None else [point]
-
-    def propose(self) -> Point | None:
-        """The next point to evaluate; None if nothing new is left to be found."""
         while (point := self._asked()) is None:
             neighbour = self._unknown_neighbour()
             if neighbour is None:
-                return None
+                self._exhausted = True
+                if not self.known and not self._pending:
+                    raise no_points(self._study)
+                return []
             self._trials.enqueue_trial(self._params(neighbour))
-        return point
+        return [point]
 
     def learn(self, results: Sequence[Result]) -> None:
         """Take over the results of points that were proposed."""

@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from carsim.base.errors import InputError
 from carsim.base.files import read_text
 from carsim.base.section import Section, explained, file_schema, sections_of
-from carsim.base.text import closest
+from carsim.base.text import closest, shortened
 from carsim.base.yaml_file import MAX_BYTES, mapping_of, shown, yaml_text
 from carsim.decisions.trace import Trace, load_trace
 from carsim.decisions.trace.shipped import trace_path
@@ -174,17 +174,12 @@ def load_study(path: str | Path, workload: Workload | None = None) -> Study:
         parse_axis(name, body, f"{place}: $.axes.{name}") for name, body in file.axes.items()
     )
     paths = _design_paths(file, axes, folder, place)
-    trace_files = [
-        *file.traces,
-        *(
-            name
-            for value in _values_of("trace", axes)
-            for name in trace_names(value, f"{place}: $.axes: trace")
-        ),
-    ]
+    trace_files = [*file.traces]
+    for value in _values_of("trace", axes):
+        trace_files += trace_names(value, f"{place}: $.axes: trace")
     study = Study(
         file=file,
-        name=_printable(file.name or path.stem),
+        name=shortened(file.name or path.stem, 200),
         text=text,
         axes=axes,
         filters=tuple(Expression(text, f"{place}: $.filters") for text in file.filters),
@@ -261,23 +256,18 @@ def _values_of(path: str, axes: tuple[Axis, ...]) -> Iterator[Any]:
 def _check_names(study: Study, place: str) -> None:
     """Refuse filters, objectives and constraints over what is not there."""
     axes = {axis.name for axis in study.axes}
-    for each in study.filters:
-        for name in sorted(each.names - axes):
-            _check_path(study.base, name, f"{place}: $.filters")
     for metric in study.objectives:
         METRICS.find(metric, f"{place}: $.objectives")
-    for each in study.constraints:
-        for name in sorted(each.names - axes):
-            if "." in name:
-                _check_path(study.base, name, f"{place}: $.constraints")
+    for kind, conditions in (("filters", study.filters), ("constraints", study.constraints)):
+        for name in sorted({name for each in conditions for name in each.names} - axes):
+            if kind == "filters" or "." in name:
+                _check_path(study.base, name, f"{place}: $.{kind}")
             else:
-                METRICS.find(name, f"{place}: $.constraints")
+                METRICS.find(name, f"{place}: $.{kind}")
 
 
 def _check_paths(study: Study, place: str) -> None:
     """Refuse what no point could set, and what two axes would set."""
-    sampling = study.file.sampling
-    is_grid = sampling.method == "grid"
     owner = dict.fromkeys(study.file.set, "set")
     for dotted in set(study.file.set).difference(VIDEO_PATHS):
         _check_path(study.base, dotted, f"{place}: $.set")
@@ -285,20 +275,18 @@ def _check_paths(study: Study, place: str) -> None:
         where = f"{place}: $.axes.{axis.name}"
         if axis.name in ("point", "knee", *result_columns()):
             raise InputError(where, "is the name of a column of results", "call it otherwise")
-        fields = (axis.sets or {axis.name: {axis.name: None}}).values()
-        for dotted in sorted({path for each in fields for path in each}):
+        for dotted in sorted(axis.paths):
             if dotted not in PSEUDO_PATHS:
                 _check_path(study.base, dotted, where if axis.sets is None else f"{where}.choice")
             if dotted in owner:
                 problem = f"{dotted} is set by {owner[dotted]}, too"
                 raise InputError(where, problem, "set it in one place")
             owner[dotted] = f"the axis {axis.name}"
+    sampling, problem, cure = study.file.sampling, "lhs needs a number of points", "give it"
+    if is_grid := sampling.method == "grid":
+        problem, cure = "a grid has as many points as it has", "leave it out"
     if is_grid != (sampling.points is None):
-        raise InputError(
-            f"{place}: $.sampling.points",
-            "a grid has as many points as it has" if is_grid else "lhs needs a number of points",
-            "leave it out" if is_grid else "give it",
-        )
+        raise InputError(f"{place}: $.sampling.points", problem, cure)
 
 
 def _check_path(base: Design, dotted: str, place: str) -> None:
@@ -333,11 +321,6 @@ def _fields(holder: Any) -> dict[str, list[Any]]:
 def study_schema() -> dict[str, Any]:
     """JSON schema of a study file; as axes name fields of the design, any key of them is valid."""
     return file_schema(StudyFile, "carsim study")
-
-
-def _printable(text: str) -> str:
-    """A line of text that a terminal can show, and SQLite can hold."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text[:200])
 
 
 def _sha256(document: Any) -> str:

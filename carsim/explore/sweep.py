@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from time import monotonic
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from carsim.explore.certified import CertifiedFront
 from carsim.explore.points import Point, chunks_of, make_points
@@ -130,31 +130,16 @@ def _framed(study: Study | str | Path, out: str | Path | None, **how: Any) -> "p
         return frame_of(store)
 
 
-class Chooser(Protocol):
-    """Chooses the points of a study that are evaluated.
+class AllPoints:
+    """Chooses the points that are evaluated: all of some points.
+
+    Other choosers have the same attributes and methods.
 
     Attributes:
         total: Points of the study.
         dominated: As of :class:`Progress`.
         misfits: As of :class:`Progress`.
     """
-
-    total: int
-    dominated: int
-    misfits: int
-
-    def resume(self, store: Store) -> None:
-        """Take over what a store holds."""
-
-    def next(self) -> list[Point]:
-        """Points for an idle worker; none if there are none at the moment."""
-
-    def learn(self, results: Sequence[Result]) -> None:
-        """Take over some results."""
-
-
-class AllPoints:
-    """All of some points; a :class:`Chooser`."""
 
     dominated = misfits = 0
 
@@ -164,16 +149,19 @@ class AllPoints:
         self._chunks: deque[list[Point]] = deque()
 
     def resume(self, store: Store) -> None:
-        """Leave out what a store holds."""
+        """Take over what a store holds: it is left out."""
         finished = store.finished()
         self._chunks.extend(chunks_of(p for p in self._points if p.id not in finished))
 
     def next(self) -> list[Point]:
-        """Points whose hardware is simulated together."""
+        """Points for an idle worker, whose hardware is simulated together; none at the end."""
         return self._chunks.popleft() if self._chunks else []
 
     def learn(self, results: Sequence[Result]) -> None:
-        """Nothing follows for other points."""
+        """Take over some results, from which nothing follows for other points."""
+
+
+Chooser = AllPoints | CertifiedFront | Searcher
 
 
 def fill(

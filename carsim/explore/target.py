@@ -15,6 +15,7 @@ smallest arrays that reach the target count, whatever is minimised.
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 from math import fsum, inf
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,20 +41,14 @@ from carsim.workload.workload import Workload
 BATCHES = (32, 16, 8, 4, 2, 1)
 
 
-class Size(NamedTuple):
-    """Cores, and rows and columns of their arrays."""
-
-    cores: int
-    rows: int
-    cols: int
-
-
-SIZES = (
+Size = tuple[int, int, int]
+SIZES: tuple[Size, ...] = (
     *((1, 16, 16), (1, 24, 16), (1, 32, 16), (1, 48, 16), (1, 32, 32), (2, 24, 32), (2, 32, 32)),
     *((4, 24, 32), (4, 32, 32), (4, 48, 32), (4, 64, 32), (8, 48, 32), (8, 64, 32), (8, 80, 32)),
     *((8, 96, 32), (8, 64, 64), (8, 96, 64), (8, 128, 64)),
 )
-"""Fields of :class:`Size`: from 256 multipliers to 65,536, in steps of a third and a half."""
+"""Cores, and rows and columns of their arrays: from 256 multipliers to 65,536, in steps of a third
+and a half."""
 
 SAY = "compare metrics with numbers, say frames_per_s >= 2 and latency_s <= 20"
 """Cure of a target that makes no sense."""
@@ -115,20 +110,15 @@ class Wanted:
         Raises:
             InputError: No such board.
         """
-        names, found = [*shipped_presets()["board"]], dict[str, None]()
+        made = {name: preset_board(name, "`boards`") for name in shipped_presets()["board"]}
+        groups = {EVERY: [*made]}
+        for kind, technology in TECHNOLOGIES.items():
+            groups[kind] = [n for n in made if isinstance(made[n].technology, technology)]
+        groups |= {name: [name] for name in made}
         for board in self.boards:
-            if board == EVERY:
-                found |= dict.fromkeys(names)
-            elif board in TECHNOLOGIES:
-                kind = TECHNOLOGIES[board]
-                made = {name: preset_board(name, "`boards`").technology for name in names}
-                found |= dict.fromkeys(name for name in names if isinstance(made[name], kind))
-            elif board in names:
-                found[board] = None
-            else:
-                known = [EVERY, *TECHNOLOGIES, *names]
-                raise InputError("`boards`", f"no board {board!r}", choose(board, known))
-        return [*found]
+            if board not in groups:
+                raise InputError("`boards`", f"no board {board!r}", choose(board, groups))
+        return [*dict.fromkeys(name for board in self.boards for name in groups[board])]
 
 
 class SizedMachine(NamedTuple):
@@ -143,7 +133,6 @@ class SizedMachine(NamedTuple):
         limits: Shares of the time by limit, most first.
         gbps: Peak rate of the memories that it uses.
         prices: US dollars by part.
-        larger: What the next larger arrays lack; empty where there are none.
     """
 
     preset: str
@@ -154,7 +143,6 @@ class SizedMachine(NamedTuple):
     limits: Mapping[str, float]
     gbps: float
     prices: tuple[Price, ...]
-    larger: str
 
     @property
     def machine(self) -> str:
@@ -182,10 +170,8 @@ def search_target(
     search = _Search(wanted)
     tried: list[SizedMachine] = []
     for machine in sorted(search.machines(), key=lambda each: (each.least_usd, each.preset)):
-        least: dict[str, float] = {}
-        for each in tried:
-            if each.reaches:
-                least[each.preset] = min(each.value("cost_usd"), least.get(each.preset, inf))
+        prices = [(each.value("cost_usd"), each.preset) for each in tried if each.reaches]
+        least = {preset: usd for usd, preset in sorted(prices, reverse=True)}
         enough = sorted(least.values())[1:2]
         if wanted.minimise == "cost_usd" and enough and machine.least_usd > enough[0]:
             break
@@ -243,29 +229,26 @@ class _Search:
 
     def _of_batch(self, machine: _Machine, batch: int) -> Iterator[SizedMachine]:
         """The largest design that fits, and the least that reaches the target, if any does."""
-        sizes, larger = [Size(*size) for size in SIZES], ""
-        while isinstance(most := self._tried(machine, batch, sizes.pop(), larger), str):
-            larger = most
-            if not sizes:
-                return
-        yield most
-        found: dict[int, SizedMachine | str] = {}
+        at = cache(partial(self._tried, machine, batch))
+        largest = next((place for place in reversed(range(len(SIZES))) if at(SIZES[place])), 0)
+        most = at(SIZES[largest])
+        if most is not None:
+            yield most
+        if most is not None and most.reaches:
 
-        def reaches(place: int) -> bool:
-            found[place] = at = self._tried(machine, batch, sizes[place], "")
-            return isinstance(at, SizedMachine) and at.reaches
+            def reaches(size: Size) -> bool:
+                found = at(size)
+                return found is not None and found.reaches
 
-        if most.reaches:
-            smallest = found.get(bisect_left(range(len(sizes)), True, key=reaches))
-            yield from [smallest] if isinstance(smallest, SizedMachine) else []
+            yield from filter(None, [at(SIZES[bisect_left(SIZES[:largest], True, key=reaches)])])
 
-    def _tried(self, machine: _Machine, batch: int, size: Size, larger: str) -> SizedMachine | str:
-        """A design of this size, simulated; what it lacks where it does not fit."""
+    def _tried(self, machine: _Machine, batch: int, size: Size) -> SizedMachine | None:
+        """A design of this size, simulated; None where it does not fit."""
         design, sources = self._sized(machine.base, batch, size), self._sources[batch]
         replays = sources.replays_any
         fit = fit_of(design, sources, sources.video, replays=replays)
         if not fit.fits:
-            return fit.misfits[0]
+            return None
         asked = Asked(design, sources, sources.video, replays)
         (row,) = self._machines.rows([Fitted(asked, fit)])
         values = figures(row, Setting(design, fit))
@@ -279,18 +262,18 @@ class _Search:
             shares_by_limit(row.limits),
             fsum(memory.peak_gbps for memory in memories),
             fit.prices,
-            larger,
         )
 
     def _sized(self, base: Design, batch: int, size: Size) -> Design:
         """A design whose buffers hold at least what they must."""
+        cores, rows, cols = size
         changes: dict[str, Any] = {
             "policy.batch": batch,
-            "machine.cores": size.cores,
-            "machine.array.rows": size.rows,
-            "machine.array.cols": size.cols,
-            "machine.vector.lanes": max(8, size.rows * size.cols // 64),
-            "machine.mapping": WHOLE if batch >= size.cores else SPLIT,
+            "machine.cores": cores,
+            "machine.array.rows": rows,
+            "machine.array.cols": cols,
+            "machine.vector.lanes": max(8, rows * cols // 64),
+            "machine.mapping": WHOLE if batch >= cores else SPLIT,
         }
         design = override(base, changes)
         video = self._sources[batch].video

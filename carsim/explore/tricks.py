@@ -89,11 +89,12 @@ class Trick:
 @cache
 def league() -> Mapping[tuple[str, bool, bool], Measured]:
     """Measurements by attention, bits cut to W4A4, and replay."""
-    found = {}
-    for row in packaged_rows("carsim.explore", "tricks.csv"):
-        key = row["attention"], bool(row["bits"]), bool(row["replay"])
-        found[key] = Measured(*(float(row[name]) for name in Measured._fields))
-    return found
+    return {
+        (row["attention"], bool(row["bits"]), bool(row["replay"])): Measured(
+            *(float(row[name]) for name in Measured._fields)
+        )
+        for row in packaged_rows("carsim.explore", "tricks.csv")
+    }
 
 
 @cache
@@ -164,8 +165,7 @@ class _Bench:
     def __init__(self, sources: Sources, design: Design) -> None:
         self._sources, self._design = sources, design
         self._video = sources.video
-        self._phases: dict[bool, tuple[Design, Phases]] = {}
-        self._batches: dict[str, Batches] = {}
+        self._machine, self._decided = cache(self._make_machine), cache(self._decide)
         self._plain = check_fit(design, self._video, None)
 
     def trick(self, name: str, rule: ReplayRule | None, w4a4: bool) -> Trick:
@@ -188,8 +188,7 @@ class _Bench:
         fit = check_fit(design, self._video, rule, held)
         schedule = design.policy.schedule if rule else BASELINE.kind
         variant = Variant(attention, schedule, replays=rule is not None)
-        only = [Candidate(design, fit)]
-        (row,) = simulate_rows(only, variant, batches, self._video, phases)
+        (row,) = simulate_rows([Candidate(design, fit)], variant, batches, self._video, phases)
         return Trick(
             title or "dense decoding",
             row.seconds_per_video,
@@ -213,30 +212,26 @@ class _Bench:
     def _looks_at_nothing(self, rule: ReplayRule) -> bool:
         return rule.work(machine_shape(self._design.model)) == NO_WORK
 
-    def _machine(self, w4a4: bool) -> tuple[Design, Phases]:
-        if w4a4 not in self._phases:
-            design, bits = self._design, {"weights": 4, "kv": 4, "replay": 8}
-            if w4a4:
-                held = design.model.model_dump()
-                fewer = {f"model.{key}.bits": min(n, held[key]["bits"]) for key, n in bits.items()}
-                design = override(design, {**W4A4, **fewer})
-            self._phases[w4a4] = design, Phases(Hardware(design))
-        return self._phases[w4a4]
+    def _make_machine(self, w4a4: bool) -> tuple[Design, Phases]:
+        design, bits = self._design, {"weights": 4, "kv": 4, "replay": 8}
+        if w4a4:
+            held = design.model.model_dump()
+            fewer = {f"model.{key}.bits": min(n, held[key]["bits"]) for key, n in bits.items()}
+            design = override(design, {**W4A4, **fewer})
+        return design, Phases(Hardware(design))
 
-    def _decided(self, rule: ReplayRule | None) -> Batches:
+    def _decide(self, rule: ReplayRule | None) -> Batches:
         """Decisions of a rule: those of the workload, or of its schedule if it looks at nothing."""
-        key = rule.phrase if rule else ""
-        if key not in self._batches:
-            found = self._sources.decisions(PLAIN, replays=rule is not None)
-            if rule is not None and (found.rule is None or found.rule.kind != rule.kind):
-                found = replace(found, rule=rule, method=rule.method)
-            if rule is not None and self._looks_at_nothing(rule):
-                replays = _scheduled(rule, self._video, found.n_layers)
-                whole = np.broadcast_to(replays[..., None], found.replay.shape)
-                found = replace(found, replay=whole)
-            policy = self._design.policy
-            self._batches[key] = make_batches(found, policy.batch, policy.tokens_per_step)
-        return self._batches[key]
+        found, policy = (
+            self._sources.decisions(PLAIN, replays=rule is not None),
+            self._design.policy,
+        )
+        if rule is not None and (found.rule is None or found.rule.kind != rule.kind):
+            found = replace(found, rule=rule, method=rule.method)
+        if rule is not None and self._looks_at_nothing(rule):
+            replays = _scheduled(rule, self._video, found.n_layers)
+            found = replace(found, replay=np.broadcast_to(replays[..., None], found.replay.shape))
+        return make_batches(found, policy.batch, policy.tokens_per_step)
 
     def _reading(self, batches: Batches, counts: Measured) -> Batches:
         """The decisions with the share of the context, in runs, that was measured."""

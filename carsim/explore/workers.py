@@ -172,7 +172,7 @@ class Workers:
 
     def alone(self, point: Point) -> Row:
         """Evaluate a point of which a worker has died, or say that it has failed."""
-        return failure("the worker that evaluated it")
+        return failure("several workers that evaluated it")
 
     def check(self) -> None:
         """Make sure that there are workers.
@@ -259,12 +259,7 @@ class Crew:
     @property
     def idle(self) -> int:
         """Workers that nothing waits for or is under way on."""
-        return self._workers.slots - self.busy
-
-    @property
-    def busy(self) -> int:
-        """Chunks that wait or are under way."""
-        return len(self._queue) + len(self._under_way)
+        return self._workers.slots - len(self._queue) - len(self._under_way)
 
     def add(self, points: list[Point]) -> None:
         """Queue points that are evaluated one after the other, as far as there are others."""

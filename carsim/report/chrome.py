@@ -1,6 +1,6 @@
 """A timeline as Chrome trace JSON, which https://ui.perfetto.dev and chrome://tracing open.
 
-Format: "Trace Event Format", complete events (``ph`` X), counters (C) and metadata (M). Times are
+Format: "Trace Event Format", complete events (``ph`` X) and metadata (M). Times are
 microseconds there; every boundary is rounded to a nanosecond once, so that slices that meet in a
 cycle still meet. Perfetto truncates to nanoseconds, and most decimal fractions of a microsecond are
 not exact in binary: half a nanosecond is added to every start, so that it truncates to what is
@@ -45,9 +45,6 @@ def chrome_trace(
         times = {"ts": (start + 0.5) / 1000, "dur": (end - start) / 1000}
         where = {"cat": piece.track, "tid": tracks[piece.track]}
         events.append(_event("X", piece.name, cycles, **where, **times))
-    for sample in timeline.samples:
-        at = (nanoseconds(sample.cycle) + 0.5) / 1000
-        events.append(_event("C", sample.counter, {"value": sample.value}, ts=at))
     return {
         "displayTimeUnit": "ns",
         "otherData": {"title": title, "cycles": timeline.cycles, "clock_mhz": clock_mhz, **facts},

@@ -83,10 +83,8 @@ def _overlap(name: str, best: SizedMachine, other: SizedMachine) -> bool:
 def lack(tried: SizedMachine) -> str:
     """The limit that keeps a machine from the target."""
     limit, share = next(iter(tried.limits.items()))
-    if limit == "compute" and tried.larger:
-        return (
-            f"arrays: compute is {percent(share)} of the time, and larger ones miss {tried.larger}"
-        )
+    if limit == "compute":
+        return f"arrays: compute is {percent(share)} of the time"
     used = tried.value("memory_utilisation")
     if limit in ("memory", "port"):
         rate = f"{number(used * tried.gbps)} of {number(tried.gbps)} GB/s are used"

@@ -15,9 +15,10 @@ import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import StringIO
-from math import isfinite
+from math import inf
 from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,7 +29,6 @@ from carsim.base.units import GB
 from carsim.cost.capacity import capacity
 from carsim.decisions.trace.stated import text_of
 from carsim.design import Design, load_design
-from carsim.design.load import read_design
 from carsim.hardware.overheads import CalibrationRecord, Overheads
 from carsim.runs.decode import decode
 from carsim.workload.geometry import Video
@@ -52,9 +52,6 @@ ROUNDING = 1e-9
 ONE_CONSTANT = (
     "these points cannot tell time per layer from lost bandwidth: all overhead is charged per layer"
 )
-
-LONGEST_US = 1660.0
-"""Longest time per layer of a published system (LLaMA-3-70B on an M1 Max, ``carsim validate``)."""
 
 EXAMPLE = "say 'tokens_per_s=24.4 @ text:16+128'"
 
@@ -93,8 +90,7 @@ class MeasuredSpeed:
         return self.measured_us / took_us - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Constants:
+class Constants(NamedTuple):
     """Microseconds per layer, and share of the bandwidth that kernels reach."""
 
     layer_us: float
@@ -172,9 +168,10 @@ def measured_points(
     ]
     if not points:
         raise InputError("`measured`", "gives no point", EXAMPLE)
-    boards = [(each.design.board.name, each.design.board.fabric_clock_mhz) for each in points]
-    for point, board in zip(points, boards, strict=True):
-        if board != boards[0]:
+    first = points[0].design.board
+    for point in points:
+        board = point.design.board
+        if (board.name, board.fabric_clock_mhz) != (first.name, first.fabric_clock_mhz):
             problem = "is of another board or clock than the first point"
             raise InputError(point.place, problem, "calibrate each by itself")
     return tuple(points)
@@ -188,37 +185,28 @@ def fit(points: Sequence[MeasuredSpeed]) -> Fit:
     """
     terms, left_out = _best_terms(points)
     constants = _solve(points, terms)
-    fastest = max(points, key=lambda point: point.bound_us / point.measured_us)
+    by_speed = sorted(points, key=lambda each: each.bound_us / each.measured_us)
+    slowest, fastest = by_speed[0], by_speed[-1]
     if constants is None or fastest.bound_us > fastest.measured_us:
-        raise InputError(
-            fastest.place,
-            f"{number(fastest.tokens_per_s)} tokens/s are faster than the hardware bound of "
-            f"{number(1e6 * fastest.design.policy.batch / fastest.bound_us)}: the overhead would "
-            "be negative",
-            "check clock, bits per weight, memory and ports of the design",
-        )
-    slowest = min(points, key=lambda point: point.bound_us / point.measured_us)
-    if slowest.measured_us > MOST_TIMES * slowest.bound_us:
-        times = slowest.measured_us / slowest.bound_us
-        raise InputError(
-            slowest.place,
-            f"{number(slowest.tokens_per_s)} tokens/s are {number(times)} times slower than the "
-            "hardware bound, which no overhead explains",
-            "give tokens per second, and the workload that was timed",
-        )
-    worst = max(points, key=lambda point: abs(point.error(constants)))
+        bound = 1e6 * fastest.design.policy.batch / fastest.bound_us
+        problem = f"{number(fastest.tokens_per_s)} tokens/s are faster than the hardware bound of "
+        problem += f"{number(bound)}: the overhead would be negative"
+        cure = "check clock, bits per weight, memory and ports of the design"
+        raise InputError(fastest.place, problem, cure)
+    times = slowest.measured_us / slowest.bound_us
+    if times > MOST_TIMES:
+        problem = f"{number(slowest.tokens_per_s)} tokens/s are {number(times)} times slower than "
+        problem += "the hardware bound, which no overhead explains"
+        cure = "give tokens per second, and the workload that was timed"
+        raise InputError(slowest.place, problem, cure)
     notes = [] if terms == 2 else [ONE_CONSTANT]
-    if constants.layer_us > LONGEST_US:
-        notes.append(
-            f"{number(constants.layer_us)} us per layer are more than any published system takes "
-            f"({number(LONGEST_US)}): check the design and the measurement"
-        )
+    worst = max(points, key=lambda point: abs(point.error(constants)))
     if abs(worst.error(constants)) > MOST_ERROR:
-        notes.insert(
-            0,
-            f"these overheads do not explain all points: {worst.text} is off by "
-            f"{100 * worst.error(constants):+.0f} %; measure it again, or calibrate it by itself",
+        note = f"these overheads do not explain all points: {worst.text} is off by "
+        note += (
+            f"{100 * worst.error(constants):+.0f} %; measure it again, or calibrate it by itself"
         )
+        notes.insert(0, note)
     return Fit(tuple(points), constants, left_out, tuple(notes))
 
 
@@ -285,30 +273,25 @@ def _rows(text: str) -> Iterator[tuple[str, dict[str, str]]]:
 
 def _point(design: str, place: str, row: dict[str, str], overrides: Sequence[str]) -> MeasuredSpeed:
     changes = row.get("set", "").split()
-    if "machine" not in read_design(design)[0]:
-        problem = "has no section machine, on which the hardware bound depends"
-        cure = "describe the machine that was measured; 'carsim config show FILE' proposes one"
-        raise InputError(design, problem, cure)
-    made = load_design(design, overrides)
     try:
         made = load_design(design, [*overrides, *changes])
     except InputError as error:
-        where = error.named()
-        problem = f"{where.place}: {where.problem}"
-        raise InputError(f"{place}, column set", problem, where.cure) from None
+        if not changes:
+            raise
+        known = error.named()
+        problem = f"{known.place}: {known.problem}"
+        raise InputError(f"{place}, column set", problem, known.cure) from None
     overheads = made.machine.overheads
     if overheads.stated or overheads.calibration is not None:
         field = (*overheads.stated, "calibration")[0]
-        raise InputError(
-            f"{made.name}: machine.overheads.{field}",
-            "is already set, and would be counted twice",
-            "calibrate the design without it",
-        )
+        where = f"{made.name}: machine.overheads.{field}"
+        problem = "is already set, and would be counted twice"
+        raise InputError(where, problem, "calibrate the design without it")
     try:
         tokens_per_s = float(row["tokens_per_s"])
     except ValueError:
         tokens_per_s = 0.0
-    if not (isfinite(tokens_per_s) and tokens_per_s > 0):
+    if not 0 < tokens_per_s < inf:
         problem = f"tokens_per_s is {row['tokens_per_s']!r}"
         raise InputError(place, problem, "give a number above 0")
     contexts = _contexts(place, row["workload"], made)

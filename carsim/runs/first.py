@@ -19,7 +19,7 @@ of the board at its own speed; clocks are the board's; of equals, the first is t
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from carsim.base.yaml_file import yaml_text
 from carsim.cost.fit import FitReport, check_fit, least_buffers_kib
 from carsim.decisions.replay import FASTCAR
 from carsim.decisions.trace import load_trace
-from carsim.decisions.trace.stated import text_of
+from carsim.decisions.trace.stated import stated_trace
 from carsim.design import Design, design_of, load_design
 from carsim.design.load import model_base, read_design
 from carsim.hardware.mapping import MAPPINGS
@@ -120,9 +120,8 @@ class Wish:
     @cached_property
     def smallest(self) -> Design:
         """The design with the smallest machine, whether or not it fits."""
-        sections: dict[str, dict[str, Any]]
-        sections = {"policy": {"batch": 1}, "energy": {"preset": "fpga_16nm"}}
-        return design_of(self.contents(Choice(), sections), self.place, self.overrides)
+        usual: Any = {"policy": {"batch": 1}, "energy": {"preset": "fpga_16nm"}}
+        return design_of(self.contents(Choice(), usual), self.place, self.overrides)
 
     @cached_property
     def usual(self) -> Mapping[str, Mapping[str, Any]]:
@@ -134,17 +133,10 @@ class Wish:
     @cached_property
     def video(self) -> Video:
         """Geometry of what is decoded."""
-        model, work = self.smallest.model, self.workload or Workload(self.smallest.model.makes)
-        if work.kind == "text":
-            prompt, tokens = text_of(work, model)
-            return Video(1, tokens, prompt, "text")
-        if work.kind == "trace":
-            trace = load_trace(work.traces[0])
-            return Video(trace.n_frames, trace.tokens_per_frame, trace.prompt_tokens)
-        usual = model.video
-        frames = usual.frames if work.frames is None else work.frames
-        prompt = usual.prompt_tokens if work.prompt is None else work.prompt
-        return Video(frames, usual.tokens_per_frame, prompt)
+        model = self.smallest.model
+        work = replace(self.workload or Workload(model.makes), replay=None, pairs=None, seed=None)
+        trace = load_trace(work.traces[0]) if work.traces else stated_trace(work, model, batch=2)
+        return Video(trace.n_frames, trace.tokens_per_frame, trace.prompt_tokens, trace.meta.kind)
 
     @property
     def contexts(self) -> tuple[int, int]:
@@ -173,9 +165,6 @@ class Wish:
             if isinstance(given := self.written.get(name, {}), Mapping)
         }
         return {**self.written, **sections}
-
-    def __str__(self) -> str:
-        return str(self.place)
 
 
 class Tried(NamedTuple):
@@ -242,7 +231,7 @@ def first_design(wish: Wish) -> tuple[Tried, Sequence[Tried]]:
         cure = "take a larger board, a smaller model, a shorter workload or fewer bits"
         lacks = "; ".join(best.fit.misfits)
         problem = f"none of {len(tried)} designs fits; the nearest lacks {lacks}"
-        raise MisfitError(str(wish), problem, cure)
+        raise MisfitError(str(wish.place), problem, cure)
     return _with_room_for_the_prompt(wish, best, tried), tuple(tried.values())
 
 
@@ -321,7 +310,7 @@ def reasons(wish: Wish, best: Tried, tried: Sequence[Tried]) -> list[str]:
     fitting = sum(each.fit.fits for each in tried)
     batch = count(best.design.policy.batch, "sequence")
     return [
-        f"{model.name}, {batch}, on {_a(board.name)}: the fastest that fits, the least energy "
+        f"{model.name}, {batch}, on {board.name}: the fastest that fits, the least energy "
         "among equals,",
         f"of {len(tried)} designs that were tried ({fitting} of them fit).",
         f"Decoding at contexts of {span(str(first), str(last), ' to ')} tokens: "
@@ -333,15 +322,11 @@ def reasons(wish: Wish, best: Tried, tried: Sequence[Tried]) -> list[str]:
     ]
 
 
-def _a(name: str) -> str:
-    return f"{'an' if name[0] in 'AEIO' else 'a'} {name}"
-
-
 def design_text(wish: Wish, best: Tried, tried: Sequence[Tried]) -> str:
     """The design as a commented YAML file that loads as the same design."""
     what, (limit, *_) = best.design, best.decode.limit_shares if best.decode else ("",)
     batch = count(what.policy.batch, "sequence")
-    text = f"{what.model.name}, {batch}, on {_a(what.board.name)}; the {limit} is the limit"
+    text = f"{what.model.name}, {batch}, on {what.board.name}; the {limit} is the limit"
     contents = {"description": text, **best.contents}
     contents.pop("name")
     comments = reasons(wish, best, tried)

@@ -46,29 +46,19 @@ class TrackSlice(NamedTuple):
     end_cycle: int
 
 
-class Sample(NamedTuple):
-    """A value that holds from a cycle on."""
-
-    counter: str
-    cycle: int
-    value: float
-
-
 @dataclass(frozen=True)
 class Timeline:
-    """Slices and samples of the phases of a window.
+    """Slices of the phases of a window.
 
     Attributes:
         cycles: Length.
         tracks: Tracks in the order in which to show them.
         slices: All slices, phase by phase.
-        samples: In the order of their cycles.
     """
 
     cycles: int
     tracks: tuple[str, ...]
     slices: tuple[TrackSlice, ...]
-    samples: tuple[Sample, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,25 +89,20 @@ def check_window(first: int, stop: int, n_steps: int, n_layers: int) -> None:
     """
     place = f"`timeline` {first}:{stop}"
     if not 0 <= first < stop <= n_steps:
-        raise InputError(
-            place,
-            f"is no range of the {n_steps} steps of the video",
-            f"give first step and the step after the last one, such as 0:{min(4, n_steps)}",
-        )
+        problem = f"is no range of the {n_steps} steps of the video"
+        cure = f"give first step and the step after the last one, such as 0:{min(4, n_steps)}"
+        raise InputError(place, problem, cure)
     if (stop - first) * n_layers > MAX_LAYER_STEPS:
-        raise InputError(
-            place,
-            f"has {stop - first} steps of {n_layers} layers, more than the limit of "
-            f"{MAX_LAYER_STEPS:,} layer-steps",
-            f"take at most {max(1, MAX_LAYER_STEPS // n_layers)} steps",
-        )
+        problem = f"has {stop - first} steps of {n_layers} layers, more than the limit of "
+        problem += f"{MAX_LAYER_STEPS:,} layer-steps"
+        cure = f"take at most {max(1, MAX_LAYER_STEPS // n_layers)} steps"
+        raise InputError(place, problem, cure)
 
 
 def record_timeline(row: RowResult, first: int, stop: int) -> Timeline:
     """The timeline of steps ``first`` to ``stop - 1`` of the first batch, from cycle 0.
 
-    Tracks: steps; phases; the dispatcher, every core, DMA and port. Samples, one per phase: the
-    mean rate of each memory and the share of the cores that is busy.
+    Tracks: steps; phases; the dispatcher, every core, DMA and port.
 
     Args:
         row: A simulated row of a comparison.
@@ -138,9 +123,7 @@ def record_timeline(row: RowResult, first: int, stop: int) -> Timeline:
     dispatcher = plan.schedule_of(True).label
     tracks = [dispatcher] * (dispatcher in used) + cores  # idle ones, too
     tracks += [each for each in (*dmas, *ports) if each in used]
-    return Timeline(
-        recorder.now, (STEPS, PHASES, *tracks), tuple(recorder.slices), tuple(recorder.samples)
-    )
+    return Timeline(recorder.now, (STEPS, PHASES, *tracks), tuple(recorder.slices))
 
 
 class _Recorder(Phases):
@@ -152,19 +135,16 @@ class _Recorder(Phases):
     Attributes:
         now: Cycle at which the next phase begins.
         slices: So far.
-        samples: So far.
     """
 
     def __init__(self, row: RowResult) -> None:
         plan = row.simulation.plan
         super().__init__(plan.hw, plan.phases.fidelity)
         self._plan, self._batches = plan, row.batches
-        self._moving = [bool(nbytes) for nbytes in row.dram_bytes.values()]
-        self._seen: dict[Hashable, tuple[Outcome, list[TrackSlice]]] = {}
+        self._seen: dict[Hashable, tuple[Outcome, list[tuple[str, str, int, int]]]] = {}
         self._layer = 0
         self.now = 0
         self.slices: list[TrackSlice] = []
-        self.samples: list[Sample] = []
 
     def step(self, step: int) -> None:
         """Take a step of the first batch."""
@@ -201,34 +181,19 @@ class _Recorder(Phases):
             timing = FIDELITIES[self.fidelity](phase)
             found = outcome(phase, timing)
             every = spans(self.hw, phase, timing, found.cycles)
-            pieces = [
-                TrackSlice(t, name, int(start[0]), int(end[0])) for t, _, name, start, end in every
-            ]
-            self._seen[key] = found, [each for each in pieces if each.end_cycle > each.start_cycle]
+            pieces = [(t, name, int(start[0]), int(end[0])) for t, _, name, start, end in every]
+            self._seen[key] = found, [each for each in pieces if each[3] > each[2]]
         found, pieces = self._seen[key]
         now = self.now
-        self.slices += [
-            TrackSlice(t, name, now + start, now + end) for t, name, start, end in pieces
-        ]
+        self.slices += [TrackSlice(t, of, now + start, now + end) for t, of, start, end in pieces]
         self._advance(kind if kind == "head" else f"layer {self._layer}: {NAMES[kind]}", found)
         return found
 
     def _advance(self, name: str, found: Outcome) -> None:
         """Add a phase as a whole."""
-        design, cycles = self.hw.design, int(found.cycles[0])
-        if not cycles:
-            return
-        self.slices.append(TrackSlice(PHASES, name, self.now, self.now + cycles))
-        seconds = cycles / (design.board.fabric_clock_mhz * 1e6)
-        for path, moves, nbytes in zip(
-            self.hw.paths, self._moving, found.dram_bytes[0].tolist(), strict=True
-        ):
-            if moves:
-                rate = nbytes / GB / seconds
-                self.samples.append(Sample(f"{path.name} GB/s", self.now, rate))
-        busy = self.hw.busy_share(int(found.busy_cycles[0]), cycles)
-        self.samples.append(Sample("cores busy", self.now, busy))
-        self.now += cycles
+        if cycles := int(found.cycles[0]):
+            self.slices.append(TrackSlice(PHASES, name, self.now, self.now + cycles))
+            self.now += cycles
 
 
 def usage_by_step(row: RowResult) -> Usage:

@@ -55,9 +55,9 @@ def key_of(values: Mapping[str, Any]) -> str:
 def searched(study: Study, grid: dict[str, Row], seed: int) -> Iterator[Row]:
     """Results of the points that a search asks for, in order."""
     searcher = Searcher(study, seed)
-    while (point := searcher.propose()) is not None:
-        row = grid[key_of(point.values)]
-        searcher.learn([(point, row)])
+    while points := searcher.next():
+        row = grid[key_of(points[0].values)]
+        searcher.learn([(points[0], row)])
         yield row
 
 

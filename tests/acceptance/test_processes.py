@@ -119,12 +119,9 @@ def is_alive(group: int) -> bool:
     return True
 
 
-def hang_up() -> None:
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-
-def ignore_hang_up() -> None:
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+hang_up = partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)
+ignore_hang_up = partial(signal.signal, signal.SIGHUP, signal.SIG_IGN)
+"""As nohup does."""
 
 
 @pytest.mark.parametrize(

@@ -41,11 +41,6 @@ def command_line():
     return json.loads(done.stdout), modules
 
 
-@cache
-def report(name):
-    return run(load_design(name), [load_trace(TRACE)])
-
-
 def policies():
     return {row["key"]: row for row in command_line()[0]["policies"]}
 
@@ -94,18 +89,10 @@ def test_broadcast_weights_are_saved_only_where_both_rows_of_the_pair_replay():
 
 
 def test_drs_pays_where_cores_are_the_limit():
-    compute_bound = report("u280_compute_bound")
+    compute_bound = run(load_design("u280_compute_bound"), [load_trace(TRACE)])
     static = compute_bound.row("FastCar, static").latency_s
     drs = compute_bound.row("FastCar + DRS").latency_s
     assert drs < 0.99 * static
     assert compute_bound.rows[-1].is_bound
     assert compute_bound.rows[-1].latency_s <= drs
     assert not any("DRS gains nothing" in note for note in notes_of(compute_bound))
-
-
-def test_frames_of_the_python_interface():
-    frame = report("u280_compute_bound").to_frame()
-    assert list(frame["key"]) == list(policies())
-    assert frame["speedup"].iloc[0] == 1
-    parts = report("u280_compute_bound").breakdown()
-    assert parts.sum().to_numpy() == pytest.approx(frame["latency_s"].to_numpy()[:-1])

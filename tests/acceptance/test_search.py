@@ -65,7 +65,7 @@ def test_a_tenth_of_a_grid_finds_most_of_its_front_and_beats_chance(study, grid)
     for seed in range(3):
         searcher = Searcher(study, seed)
         for _ in range(len(grid) // 10):
-            point = searcher.propose()
+            (point,) = searcher.next()
             searcher.learn([(point, grid[point.id])])
         assert len(searcher.known) == len(grid) // 10
         shares["search"].append(share_found((each.row for each in searcher.known.values()), grid))
@@ -154,7 +154,7 @@ def test_what_does_not_fit_or_breaks_a_constraint_is_told_as_infeasible(tmp_path
     searcher, evaluator = Searcher(limited, 0), Evaluator(limited)
     met = set()
     for _ in range(16):
-        point = searcher.propose()
+        (point,) = searcher.next()
         (row,) = evaluator.evaluate([point])
         searcher.learn([(point, row)])
         trial = searcher._trials.trials[point.ordinal]

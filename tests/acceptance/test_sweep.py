@@ -6,7 +6,6 @@ import logging
 import multiprocessing
 import os
 import random
-import resource
 import signal
 import subprocess
 import sys
@@ -195,23 +194,6 @@ def test_ctrl_c_keeps_what_was_finished_and_says_so(tmp_path, when):
     assert (stored(tmp_path) > 0) or when == "as workers start"
 
 
-def test_ctrl_c_before_anything_is_evaluated_is_not_lost(tmp_path, monkeypatch):
-    study = make_study(tmp_path, axes=MANY)
-
-    def make(study):
-        os.kill(os.getpid(), signal.SIGINT)
-        return make_points(study)
-
-    monkeypatch.setattr("carsim.explore.sweep.make_points", make)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with open_folder(tmp_path / "out") as store, pytest.raises(KeyboardInterrupt):
-            fill(store, study, workers=0)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert stored(tmp_path) == 0
-
-
 def test_workers_may_be_killed_while_it_runs(tmp_path, undisturbed):
     study = make_study(tmp_path, axes=MANY)
     victims = []
@@ -261,52 +243,20 @@ def test_a_worker_of_other_code_is_refused(study, monkeypatch):
         workers.evaluate_some("key", make_points(study), 0.0)
 
 
-def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path, undisturbed):
-    write_study(tmp_path, axes=MANY)
-
-    def no_file_beyond():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-
-    done = subprocess.run(
-        command(tmp_path, "--workers", "0"),
-        capture_output=True,
-        text=True,
-        preexec_fn=no_file_beyond,
-    )
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert "start the same command again: what is stored stays" in done.stderr
-    kept = stored(tmp_path)
-    assert 0 < kept < 360
-    sweep(tmp_path / "study.yaml", tmp_path / "out", workers=0)
-    pd.testing.assert_frame_equal(finished_frame(tmp_path), undisturbed)
-
-
-def test_two_sweeps_into_one_folder_do_not_meet(tmp_path, study):
-    out = tmp_path / "out"
-    refused = []
-
-    def try_a_second(_):
-        if not refused:
-            with pytest.raises(InputError) as caught, open_folder(out):
-                pass
-            refused.append(str(caught.value))
-
-    with open_folder(out) as store:
-        fill(store, study, workers=0, tell=try_a_second)
-    assert refused == [f"{out}: another carsim is writing to it; wait for it, or name another"]
-
-
-def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("locks", "message"),
+    [
+        (True, "another carsim is writing to it; wait for it, or name another"),
+        (False, "is on a file system that cannot lock files; name a folder"),
+    ],
+)
+def test_two_sweeps_into_one_folder_do_not_meet(tmp_path, monkeypatch, locks, message):
     def no_locks(*_):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr("fcntl.lockf", no_locks)
-    with (
-        open_folder(tmp_path),
-        pytest.raises(InputError, match="is on a file system that cannot lock files; name a fol"),
-        open_folder(tmp_path),
-    ):
+    if not locks:
+        monkeypatch.setattr("fcntl.lockf", no_locks)
+    with open_folder(tmp_path), pytest.raises(InputError, match=message), open_folder(tmp_path):
         pass
 
 

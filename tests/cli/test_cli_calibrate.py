@@ -61,8 +61,6 @@ def test_what_the_data_cannot_tell_apart_is_said_and_charged_per_layer(tmp_path:
     # Narrow layers that take longer than others would be told by more bandwidth than there is.
     slow = [made_up(300, 1), made_up(300, 1, SHALLOW), made_up(300, 1, *NARROW, error=-0.1)]
     assert fit(measured_points(DESIGN, [table(tmp_path, *slow)])).constants.bandwidth_share == 1
-    slower = fit(measured_points(DESIGN, [table(tmp_path, made_up(9_000, 1))]))
-    assert "more than any published system takes (1,660)" in slower.notes[1]
 
 
 def test_a_design_takes_the_file_says_so_and_stays_bound_to_the_measurement(tmp_path: Path) -> None:
@@ -128,13 +126,6 @@ def test_bad_points_get_one_clear_line(tmp_path, given, change, problem) -> None
     with pytest.raises(InputError, match=problem) as caught:
         fit(measured_points(DESIGN, [given], [change] if change else []))
     assert "\n" not in str(caught.value)
-
-
-def test_a_board_without_a_machine_has_no_bound(tmp_path: Path) -> None:
-    path = tmp_path / "board.yaml"
-    path.write_text("board: {preset: kv260}\nmodel: {preset: tiny}\n", encoding="utf-8")
-    with pytest.raises(InputError, match="has no section machine"):
-        measured_points(str(path), ["tokens_per_s=24 @ text:128+64"])
 
 
 def test_a_file_as_spreadsheets_write_it_is_read_and_contradictions_are_said(tmp_path: Path):

@@ -17,21 +17,18 @@ def copy(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "name", ["base/errors.py", "hardware/memory/new.py", "design/presets/new.yaml"]
+    ("name", "is_other"),
+    [
+        *(("base/errors.py", True), ("hardware/memory/new.py", True), ("cli/sweep.py", False)),
+        *(("design/presets/new.yaml", True), ("hardware/memory/.dram.py.swp", False)),
+    ],
 )
-def test_a_changed_or_new_file_is_other_code(copy: Path, name: str) -> None:
+def test_a_changed_or_new_file_is_other_code_but_for_commands(copy: Path, name, is_other) -> None:
     assert code_sha256(copy) == code_sha256()
     package_sha256.cache_clear()
     with (copy / name).open("a") as file:
         file.write("# changed\n")
-    assert code_sha256(copy) != code_sha256()
-
-
-def test_a_changed_command_or_what_an_editor_leaves_is_not(copy: Path) -> None:
-    (copy / "cli" / "sweep.py").write_text("")
-    (copy / "hardware" / "memory" / ".dram.py.swp").write_text("")
-    (copy / "hardware" / "memory" / "left.pyc").write_bytes(b"")
-    assert code_sha256(copy) == code_sha256()
+    assert (code_sha256(copy) != code_sha256()) == is_other
 
 
 def test_evaluation_imports_nothing_that_is_left_out_and_nothing_slow() -> None:

@@ -2,6 +2,8 @@
 
 import shutil
 from pathlib import Path
+from resource import RLIMIT_FSIZE, getrlimit, setrlimit
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -122,6 +124,18 @@ def test_a_line_without_an_end_is_read_in_parts(swept: Path, monkeypatch) -> Non
         assert len(opened.finished()) == 18
 
 
+def test_a_full_disk_is_one_line_and_leaves_no_part_of_a_line(kept: Path, tmp_path: Path) -> None:
+    study, (soft, hard) = make_study(tmp_path), getrlimit(RLIMIT_FSIZE)
+    setrlimit(RLIMIT_FSIZE, ((kept / STORE_FILE).stat().st_size - 200, hard))
+    try:
+        with pytest.raises(InputError, match="start the same command again: what is stored stays"):
+            sweep(study, tmp_path / "out", workers=0)
+    finally:
+        setrlimit(RLIMIT_FSIZE, (soft, hard))
+    with open_store(tmp_path / "out") as opened:
+        assert not opened.damaged
+
+
 def test_a_folder_without_a_store_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"holds no store.txt; name the folder of a sweep"):
         open_store(tmp_path)
@@ -157,33 +171,24 @@ def test_a_store_serves_no_other_study_and_no_other_code(swept: Path, fact: str,
         sweep(make_study(swept.parent), swept, workers=0)
 
 
-CHANGES = {
-    "a setting": {"set": {"policy.batch": 2}},
-    "the seed of resampling": {"resample": 1},
-    "the fidelity": {"fidelity": "tile"},
-    "misfits": {"allow_misfit": True},
-    "no baseline": {"baseline": False},
-}
+CHANGES = {"set": {"policy.batch": 2}, "resample": 1, "fidelity": "tile", "allow_misfit": True}
 
 
-def test_a_point_is_known_by_all_that_its_result_depends_on(tmp_path: Path, study: Study) -> None:
+def test_a_point_is_known_by_all_that_its_result_depends_on(tmp_path: Path) -> None:
     """The identities of all points of a study change with each of these."""
-    known = [{point.id for point in make_points(study)}]
-    same = make_study(tmp_path, name="other", objectives=["latency_s"])
-    assert {point.id for point in make_points(same)} == known[0]
 
-    def add(changed: Study) -> None:
-        known.append({point.id for point in make_points(changed)})
+    def ids(**changes: Any) -> set[str]:
+        return {point.id for point in make_points(make_study(tmp_path, **changes))}
 
-    for change in CHANGES.values():
-        add(make_study(tmp_path, **change))
+    known = [ids(), *(ids(**{name: value}) for name, value in CHANGES.items()), ids(baseline=False)]
+    assert ids(name="other", objectives=["latency_s"]) == known[0]
     design = yaml.safe_load((tmp_path / "toy.yaml").read_text())
     design["machine"]["array"]["rows"] = 8
     (tmp_path / "toy.yaml").write_text(yaml.safe_dump(design))
-    add(make_study(tmp_path))
+    known.append(ids())
     (tmp_path / "toy.npz").unlink()
     write_inputs(tmp_path, seed=1)
-    add(make_study(tmp_path))
+    known.append(ids())
     assert len(set.union(*known)) == sum(map(len, known)) == 18 * 8
 
 
@@ -203,9 +208,7 @@ def test_figures_have_types_even_if_the_first_points_have_none(
     rows = [{"status": "misfit"}] * 3 + [{**OK, **figures}] * 2
     store.add(zip(points, rows, strict=False))
     whole = frame_of(store)
-    assert {name: whole[name].dtype.kind for name in ("latency_s", "batches")} == dict.fromkeys(
-        ("latency_s", "batches"), "f"
-    )
+    assert [whole[name].dtype.kind for name in ("latency_s", "batches")] == ["f", "f"]
     for size in (1, 2):
         monkeypatch.setattr("carsim.explore.frame.BLOCK", size)
         pd.testing.assert_frame_equal(frame_of(store), whole)

@@ -8,7 +8,7 @@ import pytest
 from carsim.base.errors import InputError
 from carsim.design import override
 from carsim.explore.expression import Expression
-from carsim.explore.target import BATCHES, SIZES, SizedMachine, Wanted, search_target
+from carsim.explore.target import SIZES, SizedMachine, Wanted, search_target
 from carsim.metrics import figures
 from carsim.report.target import target_sections
 from carsim.runs.pipeline import run
@@ -60,11 +60,7 @@ def test_those_that_reach_it_come_first_and_the_cheapest_before_all(answers: lis
 
 def test_machines_grow_in_even_steps() -> None:
     products = [cores * rows * cols for cores, rows, cols in SIZES]
-    assert (products[0], products[-1]) == (256, 65_536)
     assert all(1.2 <= b / a <= 1.5 for a, b in pairwise(products))
-    assert all(rows % 8 == 0 for _, rows, _ in SIZES)
-    powers = [*BATCHES, *(n for cores, _, cols in SIZES for n in (cores, cols))]
-    assert {n & (n - 1) for n in powers} == {0}
 
 
 def test_more_frames_never_cost_less() -> None:

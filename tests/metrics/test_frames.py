@@ -11,7 +11,9 @@ def test_phases_sum_to_the_latency_of_every_row() -> None:
     phases = report.phases()
     assert list(phases.columns) == [row.variant.name for row in report.rows]
     assert list(phases.index) == ["prefill", "qkv", "attention", "output", "mlp", "head"]
-    assert phases.sum().to_numpy() == pytest.approx(report.to_frame()["latency_s"].to_numpy())
+    latencies = report.to_frame()["latency_s"].to_numpy()
+    assert phases.sum().to_numpy() == pytest.approx(latencies)
+    assert report.breakdown().sum().to_numpy() == pytest.approx(latencies[:-1])  # no bound
 
 
 def test_limits_as_a_frame() -> None:
