@@ -130,15 +130,6 @@ def resource_fit(design: Design) -> FitReport:
     )
 
 
-def sequences_per_core(machine: Machine, batch: int, *, split: bool) -> int:
-    """Sequences whose activations one core holds at once.
-
-    Where matrices are split over the cores, every core works on all of them; otherwise they are
-    dealt out evenly.
-    """
-    return batch if split else -(-batch // machine.cores)
-
-
 def widest_activations(model: Model, machine: Machine, batch: int, max_context: int) -> Widest:
     """The widest set of activations that are alive at once in one core while a step is decoded.
 
@@ -156,10 +147,10 @@ def widest_activations(model: Model, machine: Machine, batch: int, max_context: 
     ]
     if machine.include_head and isinstance(head, DepthTransformer):
         inner = max(3 * head.hidden_size, head.ffn_size, head.codebook_size)
-        sets.append((2 * head.hidden_size + -(-inner // _share(machine, split)), split))
+        sets.append((2 * head.hidden_size + -(-inner // machine.sharing(split=split)), split))
     found = []
     for elements, is_split in sets:
-        sequences = sequences_per_core(machine, batch, split=is_split)
+        sequences = machine.sequences_per_core(batch, split=is_split)
         found.append(Widest(sequences * model.activations.bytes_of(elements), sequences))
     return max(found)
 
@@ -191,13 +182,9 @@ def head_kv_bytes(model: Model) -> int:
     return int(head.n_layers * model.kv.bytes_of(2 * head.hidden_size * head.n_codes))
 
 
-def _share(machine: Machine, split: bool) -> int:
-    return machine.cores if split else 1
-
-
 def _attention(model: Model, machine: Machine) -> int:
     """Elements of one token in attention, scores left out."""
-    body, share = model.body, _share(machine, machine.splits_attention)
+    body, share = model.body, machine.sharing(split=machine.splits_attention)
     qkv = -(-(body.q_size + body.kv_elements) // share)
     return body.hidden_size + qkv + 2 * -(-body.hidden_size // share)
 
@@ -207,7 +194,7 @@ def _mlp(model: Model, machine: Machine) -> int:
 
     Experts come one after the other, and what they put out is summed up meanwhile.
     """
-    body, share = model.body, _share(machine, machine.splits_mlp)
+    body, share = model.body, machine.sharing(split=machine.splits_mlp)
     width, residual = body.ffn_size, -(-body.hidden_size // share)
     summed = 0
     if body.experts is not None:
@@ -258,13 +245,13 @@ def buffer_rows(design: Design, video: Video) -> list[tuple[str, FitRow]]:
         row("two tiles in the KV buffer", "kv", 2 * machine.tile_bytes),
         row("widest activations in the activation buffer", "activation", *widest),
     ]
-    sequences = sequences_per_core(machine, rows_at_once, split=machine.splits_mlp)
+    sequences = machine.sequences_per_core(rows_at_once, split=machine.splits_mlp)
     if machine.include_head and isinstance(model.head, LinearHead):
         needed = sequences * streamed_head_bytes(model, machine)
         what = f"head input and best {CANDIDATES} logits in the activation buffer"
         rows.append(row(what, "activation", needed, sequences))
     if machine.include_head and head_kv_bytes(model):
-        needed = -(-sequences * head_kv_bytes(model) // _share(machine, machine.splits_mlp))
+        needed = -(-sequences * head_kv_bytes(model) // machine.sharing(split=machine.splits_mlp))
         what = "the head's keys and values in the KV buffer"
         rows.append(row(what, "kv", needed, sequences))
     return rows

@@ -284,13 +284,14 @@ class _Search:
 
     def _sized(self, base: Design, batch: int, size: Size) -> Design:
         """A design whose buffers hold at least what they must."""
+        cores, rows, cols = size
         changes: dict[str, Any] = {
             "policy.batch": batch,
-            "machine.cores": size.cores,
-            "machine.array.rows": size.rows,
-            "machine.array.cols": size.cols,
-            "machine.vector.lanes": max(8, size.rows * size.cols // 64),
-            "machine.mapping": WHOLE if batch >= size.cores else SPLIT,
+            "machine.cores": cores,
+            "machine.array.rows": rows,
+            "machine.array.cols": cols,
+            "machine.vector.lanes": max(8, rows * cols // 64),
+            "machine.mapping": WHOLE if batch >= cores else SPLIT,
         }
         design = override(base, changes)
         video = self._sources[batch].video

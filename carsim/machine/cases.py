@@ -123,7 +123,7 @@ class MlpCases(NamedTuple):
         Where attention is split, no core is a sequence's home: all travel under a central schedule.
         """
         split = hw.mapping.splits_mlp
-        loads, moved = core_loads(schedule, self.computing, hw.design.machine.cores, self.home)
+        loads, moved = core_loads(hw, schedule, self.computing, self.home)
         if hw.mapping.splits_attention:
             moved = loads
         if hw.is_lockstep(split):
@@ -133,35 +133,37 @@ class MlpCases(NamedTuple):
 
 
 def core_loads(
-    schedule: Schedule, computing: NDArray[np.bool_], cores: int, home: int = 0
+    hw: Hardware, schedule: Schedule, computing: NDArray[np.bool_], home: int = 0
 ) -> tuple[Ints, Ints]:
     """Sequences of each core, and how many of them have another home: bool[n, B] -> int64[n, C].
 
     Cores are alike: the one with the most comes first.
     """
-    both = np.sort(_loads_and_moves(schedule, computing, cores, home), axis=1)[:, ::-1]
+    both = np.sort(_loads_and_moves(hw, schedule, computing, home), axis=1)[:, ::-1]
     loads, moved = np.divmod(both, 1 + computing.shape[1])
     return loads, moved
 
 
-def lanes_of_cores(schedule: Schedule, computing: NDArray[np.bool_], cores: int, home: int) -> Ints:
+def lanes_of_cores(
+    hw: Hardware, schedule: Schedule, computing: NDArray[np.bool_], home: int
+) -> Ints:
     """The place of each core among those of :func:`core_loads`, int64[n, C]."""
-    order = np.argsort(-_loads_and_moves(schedule, computing, cores, home), axis=1, kind="stable")
+    order = np.argsort(-_loads_and_moves(hw, schedule, computing, home), axis=1, kind="stable")
     return np.argsort(order, axis=1)
 
 
 def _loads_and_moves(
-    schedule: Schedule, computing: NDArray[np.bool_], cores: int, home: int
+    hw: Hardware, schedule: Schedule, computing: NDArray[np.bool_], home: int
 ) -> Ints:
     """Sequences of each core times 1 + B, and those with another home, int64[n, C].
 
     Parts of the rows are assigned at a time, so that memory is bounded.
     """
-    n, batch = computing.shape
+    (n, batch), cores = computing.shape, hw.design.machine.cores
     both: Ints = np.zeros((n, cores), np.int64)
     for first in range(0, n, max(1, ASSIGNED // batch)):
-        assigned = schedule.assign(computing[first : first + max(1, ASSIGNED // batch)], cores)
-        moves = assigned != (home + np.arange(batch)) % cores
+        assigned = hw.assign(schedule, computing[first : first + max(1, ASSIGNED // batch)])
+        moves = assigned != hw.home_of(home + np.arange(batch))
         # One place more for the sequences that replay.
         place = np.arange(len(assigned))[:, None] * (cores + 1) + assigned - REPLAYS
         size = len(assigned) * (cores + 1)

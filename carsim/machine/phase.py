@@ -7,14 +7,16 @@ whole numbers, and a run is a sum over its distinct phases, each times how often
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.hardware.schedule import Registers, Schedule
-from carsim.machine.hardware import Rate
+from carsim.hardware.schedule import Schedule
+from carsim.machine.cases import lanes_of_cores
+from carsim.machine.hardware import Hardware, Rate
 from carsim.machine.lanes import Ints, Step
 from carsim.machine.queues import Queues
 from carsim.workload.activity import Activity
@@ -55,20 +57,28 @@ class Dispatch:
     """The dispatcher of n MLP phases, which starts before they do.
 
     Attributes:
+        hw: The hardware.
         schedule: Assignment of sequences to cores, and its dispatch.
-        registers: Its registers.
-        cores: Cores of the machine.
         computing: Sequences that compute, bool[n, B] for the B that the register holds.
         known_cycles: Cycles for which decisions have been known when the phase begins, [n].
-        queues: Queues of cores whose depth is limited; None if no instruction ever waits.
+        home: Core of the first of these sequences, up to attention.
     """
 
+    hw: Hardware
     schedule: Schedule
-    registers: Registers
-    cores: int
     computing: NDArray[np.bool_]
     known_cycles: Ints
-    queues: Queues | None = None
+    home: int = 0
+
+    @cached_property
+    def queues(self) -> Queues | None:
+        """Queues of cores whose depth is limited; None if no instruction ever waits."""
+        depth = self.hw.queue_depth(self.schedule)
+        if depth is None:
+            return None
+        lanes = lanes_of_cores(self.hw, self.schedule, self.computing, self.home)
+        assigned = self.hw.assign(self.schedule, self.computing)
+        return Queues(self.hw.design.machine.drs, depth, assigned, lanes, self.cycles)
 
     @property
     def exposed_cycles(self) -> Ints:
@@ -79,8 +89,7 @@ class Dispatch:
     @property
     def cycles(self) -> int:
         """From the decisions to the last instruction."""
-        batch = self.computing.shape[-1]
-        return self.schedule.dispatch_cycles(self.registers, batch, self.cores)
+        return self.hw.dispatch_cycles(self.schedule, self.computing.shape[-1])
 
 
 @dataclass(frozen=True, eq=False)

@@ -106,8 +106,8 @@ def test_different_rows_stand_for_all_rows(batch: int) -> None:
 def test_where_nothing_is_decided_every_core_keeps_its_own() -> None:
     # Of four sequences on three cores with room for two, pack would leave a core idle.
     plan, everyone = make_plan("pack", cores=3), np.ones((1, 4), bool)
-    assert core_loads(plan.schedule_of(True), everyone, 3)[0].tolist() == [[2, 2, 0]]
-    assert core_loads(plan.schedule_of(False), everyone, 3)[0].tolist() == [[2, 1, 1]]
+    assert core_loads(plan.hw, plan.schedule_of(True), everyone)[0].tolist() == [[2, 2, 0]]
+    assert core_loads(plan.hw, plan.schedule_of(False), everyone)[0].tolist() == [[2, 1, 1]]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_where_nothing_is_decided_every_core_keeps_its_own() -> None:
 )
 def test_a_sequence_moves_where_its_core_is_not_its_home(schedule, computing, home, loads, moved):
     bits = np.array([[bit == "1" for bit in computing]])
-    found = core_loads(SCHEDULES[schedule], bits, 3, home)
+    found = core_loads(ideal_hardware(cores=3), SCHEDULES[schedule], bits, home)
     assert [each.tolist() for each in found] == [[loads], [moved]]
 
 

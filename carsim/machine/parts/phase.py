@@ -115,8 +115,7 @@ class _Run:
         dispatch = self._phase.dispatch
         if dispatch is not None:
             computing = dispatch.computing[self._index].tolist()
-            given = dispatch.registers, computing, dispatch.cores, self._send
-            yield from dispatch.schedule.dispatch(self._env, *given)
+            yield from dispatch.hw.dispatch(dispatch.schedule, self._env, computing, self._send)
         self.dispatched_at = int(self._env.now)
 
     def _send(self, sequence: int, instruction: int, core: int) -> simpy.Event | None:

@@ -6,7 +6,6 @@ from carsim.cost.fit import (
     FitRow,
     activation_bytes_per_token,
     check_fit,
-    sequences_per_core,
     widest_activations,
 )
 from carsim.design import load_design, override
@@ -74,9 +73,9 @@ def test_a_buffer_holds_one_tile_that_is_read_and_one_that_is_filled(buffer: str
 
 def test_sequences_left_over_make_the_fullest_core() -> None:
     machine = override(ZCU102, {"machine.cores": 4}).machine
-    dealt = [sequences_per_core(machine, batch, split=False) for batch in (1, 4, 5, 8, 9)]
+    dealt = [machine.sequences_per_core(batch) for batch in (1, 4, 5, 8, 9)]
     assert dealt == [1, 1, 2, 2, 3]
-    assert [sequences_per_core(machine, batch, split=True) for batch in (1, 5)] == [1, 5]
+    assert [machine.sequences_per_core(batch, split=True) for batch in (1, 5)] == [1, 5]
 
 
 def test_several_misfits_are_all_reported() -> None:
