@@ -23,7 +23,6 @@ head at a time; a schedule that packs sequences finds no more room in a core tha
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 from carsim.base.text import count
 from carsim.base.units import KIB
@@ -82,18 +81,6 @@ class FitReport:
         return tuple(dict.fromkeys(row.cure for row in self.rows if not row.ok))
 
 
-class Widest(NamedTuple):
-    """The widest set of activations that are alive at once in one core.
-
-    Attributes:
-        nbytes: Bytes of all sequences.
-        sequences: Sequences that the core works on at once.
-    """
-
-    nbytes: int
-    sequences: int
-
-
 def check_fit(
     design: Design, video: Video, rule: ReplayRule | None = FASTCAR, kv_held: Ints | None = None
 ) -> FitReport:
@@ -130,7 +117,9 @@ def resource_fit(design: Design) -> FitReport:
     )
 
 
-def widest_activations(model: Model, machine: Machine, batch: int, max_context: int) -> Widest:
+def widest_activations(
+    model: Model, machine: Machine, batch: int, max_context: int
+) -> tuple[int, int]:
     """The widest set of activations that are alive at once in one core while a step is decoded.
 
     Residual and block input stay while a block runs. In attention, Q, K, V, one head's scores and
@@ -138,6 +127,9 @@ def widest_activations(model: Model, machine: Machine, batch: int, max_context: 
     depth transformer, the fused Q, K and V, or the MLP's inner layer, or a code's logits, which
     wait for guidance mixing. Where matrices are split, a core keeps its own columns of what it
     computes and a whole copy of what it multiplies, of every sequence.
+
+    Returns:
+        Bytes of all sequences that the core works on at once, and how many they are.
     """
     head, split = model.head, machine.splits_mlp
     context = model.body.longest_context(max_context)
@@ -151,7 +143,7 @@ def widest_activations(model: Model, machine: Machine, batch: int, max_context: 
     found = []
     for elements, is_split in sets:
         sequences = machine.sequences_per_core(batch, split=is_split)
-        found.append(Widest(sequences * model.activations.bytes_of(elements), sequences))
+        found.append((sequences * model.activations.bytes_of(elements), sequences))
     return max(found)
 
 

@@ -92,11 +92,11 @@ def _mlp(
     hw, case = _every(hw, n)
     split = hw.mapping.splits_mlp
     loads, moved = (each[case] for each in cases.loads(hw, schedule))
-    computing = cases.computing[case]
+    cases = cases._replace(computing=cases.computing[case])
     normed = decided and phase_ops.at_residual(rule)
     ops = phase_ops.mlp_ops(hw, dense=cases.dense, normed=normed, rule=rule)
     steps = lower(hw, ops, loads, split=split, moved=moved)
-    replaying = computing.shape[1] - computing.sum(axis=1)
+    replaying = (~cases.computing).sum(axis=1)
     damped = rule is not None and rule.damps
     return Phase(
         steps=steps,
@@ -105,7 +105,7 @@ def _mlp(
         bound_cycles=np.zeros(len(loads), np.int64),
         bound_dram_bytes=np.zeros((len(loads), len(hw.paths)), np.int64),
         replay=_replay(hw, replaying, loads, damped) if replaying.any() else None,
-        dispatch=None if known is None else Dispatch(hw, schedule, computing, known, cases.home),
+        dispatch=None if known is None else Dispatch(hw, schedule, cases, known),
         # A core that owns its sequences, or shares its weights with all, knows what to fetch.
         early_fetch=hw.is_lockstep(split) or not schedule.central,
     )

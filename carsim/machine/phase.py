@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.hardware.schedule import Schedule
-from carsim.machine.cases import lanes_of_cores
+from carsim.machine.cases import MlpCases
 from carsim.machine.hardware import Hardware, Rate
 from carsim.machine.lanes import Ints, Step
 from carsim.machine.queues import Queues
@@ -59,16 +59,14 @@ class Dispatch:
     Attributes:
         hw: The hardware.
         schedule: Assignment of sequences to cores, and its dispatch.
-        computing: Sequences that compute, bool[n, B] for the B that the register holds.
+        cases: Who computes, of the sequences that the register holds.
         known_cycles: Cycles for which decisions have been known when the phase begins, [n].
-        home: Core of the first of these sequences, up to attention.
     """
 
     hw: Hardware
     schedule: Schedule
-    computing: NDArray[np.bool_]
+    cases: MlpCases
     known_cycles: Ints
-    home: int = 0
 
     @cached_property
     def queues(self) -> Queues | None:
@@ -76,8 +74,8 @@ class Dispatch:
         depth = self.hw.queue_depth(self.schedule)
         if depth is None:
             return None
-        lanes = lanes_of_cores(self.hw, self.schedule, self.computing, self.home)
-        assigned = self.hw.assign(self.schedule, self.computing)
+        assigned = self.hw.assign(self.schedule, self.cases.computing)
+        lanes = self.cases.lanes(self.hw, self.schedule)
         return Queues(self.hw.design.machine.drs, depth, assigned, lanes, self.cycles)
 
     @property
@@ -89,7 +87,7 @@ class Dispatch:
     @property
     def cycles(self) -> int:
         """From the decisions to the last instruction."""
-        return self.hw.dispatch_cycles(self.schedule, self.computing.shape[-1])
+        return self.hw.dispatch_cycles(self.schedule, self.cases.computing.shape[-1])
 
 
 @dataclass(frozen=True, eq=False)

@@ -115,7 +115,7 @@ class _Run:
         """The dispatcher."""
         dispatch = self._phase.dispatch
         if dispatch is not None:
-            computing = dispatch.computing[self._index].tolist()
+            computing = dispatch.cases.computing[self._index].tolist()
             yield from dispatch.hw.dispatch(dispatch.schedule, self._env, computing, self._send)
         self.dispatched_at = int(self._env.now)
 
