@@ -5,7 +5,7 @@ write are done. Nothing crosses that boundary, so that a phase is a pure functio
 whole numbers, and a run is a sum over its distinct phases, each times how often it occurs.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import islice
@@ -19,7 +19,6 @@ from carsim.machine.cases import MlpCases
 from carsim.machine.hardware import Hardware, Rate
 from carsim.machine.lanes import Ints, Step
 from carsim.machine.queues import Queues
-from carsim.workload.activity import Activity
 from carsim.workload.ops import CATEGORY_LABELS, Category
 
 N_CATEGORIES = len(CATEGORY_LABELS)
@@ -353,14 +352,3 @@ def totals_of(weighted: Sequence[tuple[Outcome, Ints]], designs: int = 1) -> lis
         figures: Any = (next(total) if k is None else tuple(islice(total, k)) for k in widths)
         totals.append(PhaseTotals(number, *figures))
     return totals
-
-
-def activity_of(totals: Mapping[str, PhaseTotals], memories: Iterable[str]) -> Activity:
-    """Work of a machine over phases of all kinds, for the energy model."""
-    every, names = totals.values(), ("cycles", "macs", "vector_ops", "sram_bytes")
-    sums = {name: sum(getattr(total, name) for total in every) for name in names}
-    dram_bytes = {
-        memory: sum(total.dram_bytes[index] for total in every if total.dram_bytes)
-        for index, memory in enumerate(memories)
-    }
-    return Activity(**sums, dram_bytes=dram_bytes)
