@@ -76,4 +76,4 @@ def test_a_design_is_handed_downwards_and_seldom_back() -> None:
     walk = walk_of(load_design("zcu102"))
     assert not walk.upward
     assert walk.returns <= 6
-    assert len(readers_of("cores")) <= 36
+    assert len(readers_of("cores")) <= 12

@@ -23,7 +23,6 @@ head at a time; a schedule that packs sequences finds no more room in a core tha
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 from carsim.base.text import count
 from carsim.base.units import KIB
@@ -97,18 +96,6 @@ class FitReport:
         return tuple(dict.fromkeys(row.cure for row in self.rows if not row.ok))
 
 
-class Widest(NamedTuple):
-    """The widest set of activations that are alive at once in one core.
-
-    Attributes:
-        nbytes: Bytes of all sequences.
-        sequences: Sequences that the core works on at once.
-    """
-
-    nbytes: int
-    sequences: int
-
-
 def check_fit(
     design: Design, video: Video, rule: ReplayRule | None = FASTCAR, kv_held: Ints | None = None
 ) -> FitReport:
@@ -133,16 +120,9 @@ def resource_fit(design: Design) -> FitReport:
     return FitReport(design, tuple(technology.rows(design.board, used)), used)
 
 
-def sequences_per_core(machine: Machine, batch: int, *, split: bool) -> int:
-    """Sequences whose activations one core holds at once.
-
-    Where matrices are split over the cores, every core works on all of them; otherwise they are
-    dealt out evenly.
-    """
-    return batch if split else -(-batch // machine.cores)
-
-
-def widest_activations(model: Model, machine: Machine, batch: int, max_context: int) -> Widest:
+def widest_activations(
+    model: Model, machine: Machine, batch: int, max_context: int
+) -> tuple[int, int]:
     """The widest set of activations that are alive at once in one core while a step is decoded.
 
     Residual and block input stay while a block runs. In attention, Q, K, V, one head's scores and
@@ -150,6 +130,9 @@ def widest_activations(model: Model, machine: Machine, batch: int, max_context: 
     depth transformer, the fused Q, K and V, or the MLP's inner layer, or a code's logits, which
     wait for guidance mixing. Where matrices are split, a core keeps its own columns of what it
     computes and a whole copy of what it multiplies, of every sequence.
+
+    Returns:
+        Bytes of all sequences that the core works on at once, and how many they are.
     """
     head, split = model.head, machine.splits_mlp
     context = model.body.longest_context(max_context)
@@ -159,11 +142,11 @@ def widest_activations(model: Model, machine: Machine, batch: int, max_context: 
     ]
     if machine.include_head and isinstance(head, DepthTransformer):
         inner = max(3 * head.hidden_size, head.ffn_size, head.codebook_size)
-        sets.append((2 * head.hidden_size + -(-inner // _share(machine, split)), split))
+        sets.append((2 * head.hidden_size + -(-inner // machine.sharing(split=split)), split))
     found = []
     for elements, is_split in sets:
-        sequences = sequences_per_core(machine, batch, split=is_split)
-        found.append(Widest(sequences * model.activations.bytes_of(elements), sequences))
+        sequences = machine.sequences_per_core(batch, split=is_split)
+        found.append((sequences * model.activations.bytes_of(elements), sequences))
     return max(found)
 
 
@@ -194,13 +177,9 @@ def head_kv_bytes(model: Model) -> int:
     return int(head.n_layers * model.kv.bytes_of(2 * head.hidden_size * head.n_codes))
 
 
-def _share(machine: Machine, split: bool) -> int:
-    return machine.cores if split else 1
-
-
 def _attention(model: Model, machine: Machine) -> int:
     """Elements of one token in attention, scores left out."""
-    body, share = model.body, _share(machine, machine.splits_attention)
+    body, share = model.body, machine.sharing(split=machine.splits_attention)
     qkv = -(-(body.q_size + body.kv_elements) // share)
     return body.hidden_size + qkv + 2 * -(-body.hidden_size // share)
 
@@ -210,7 +189,7 @@ def _mlp(model: Model, machine: Machine) -> int:
 
     Experts come one after the other, and what they put out is summed up meanwhile.
     """
-    body, share = model.body, _share(machine, machine.splits_mlp)
+    body, share = model.body, machine.sharing(split=machine.splits_mlp)
     width, residual = body.ffn_size, -(-body.hidden_size // share)
     summed = 0
     if body.experts is not None:
@@ -261,13 +240,13 @@ def buffer_rows(design: Design, video: Video) -> list[tuple[str, FitRow]]:
         row("two tiles in the KV buffer", "kv", 2 * machine.tile_bytes),
         row("widest activations in the activation buffer", "activation", *widest),
     ]
-    sequences = sequences_per_core(machine, rows_at_once, split=machine.splits_mlp)
+    sequences = machine.sequences_per_core(rows_at_once, split=machine.splits_mlp)
     if machine.include_head and isinstance(model.head, LinearHead):
         needed = sequences * streamed_head_bytes(model, machine)
         what = f"head input and best {CANDIDATES} logits in the activation buffer"
         rows.append(row(what, "activation", needed, sequences))
     if machine.include_head and head_kv_bytes(model):
-        needed = -(-sequences * head_kv_bytes(model) // _share(machine, machine.splits_mlp))
+        needed = -(-sequences * head_kv_bytes(model) // machine.sharing(split=machine.splits_mlp))
         what = "the head's keys and values in the KV buffer"
         rows.append(row(what, "kv", needed, sequences))
     return rows

@@ -10,7 +10,6 @@ from carsim.hardware.board import Board
 from carsim.hardware.energy import Energy
 from carsim.hardware.machine import Machine
 from carsim.hardware.mapping import MAPPINGS
-from carsim.hardware.schedule import slots_per_core
 from carsim.workload.model import Model
 
 
@@ -60,7 +59,7 @@ class Design(Section):
     def _check_queues(self) -> None:
         machine, drs = self.machine, self.machine.drs
         depth, rows = drs.core_queue_instructions, self.policy.batch * self.policy.tokens_per_step
-        slots = slots_per_core(min(rows, drs.index_register_bits), machine.cores)
+        slots = machine.sequences_per_core(min(rows, drs.index_register_bits))
         room = slots * drs.instructions_per_sequence
         if depth is not None and depth < room and machine.weight_sharing == "broadcast":
             raise FieldError(

@@ -1,12 +1,11 @@
 """A design as a document: the resolved YAML, and the JSON schema of a design file."""
 
-from importlib.resources import files
 from typing import Any
 
 from carsim.base.section import file_schema
 from carsim.base.yaml_file import yaml_text
 from carsim.design.design import Design
-from carsim.design.load import MODEL_FILE, PRESET_SECTIONS
+from carsim.design.load import MODEL_FILE, PRESET_SECTIONS, shipped_presets
 
 
 def design_yaml(design: Design) -> str:
@@ -28,8 +27,7 @@ def design_schema() -> dict[str, Any]:
     del placement["required"]
     schema["$defs"]["Machine"]["properties"]["placement"] = placement
     for section in PRESET_SECTIONS:
-        folder = files("carsim.design") / "presets" / section
-        names = sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir())
+        names = [*shipped_presets()[section]]
         preset = {
             "type": "object",
             "required": ["preset"],

@@ -57,20 +57,14 @@ def design_path(name_or_path: str) -> Path:
         InputError: Neither a file nor a shipped design.
     """
     path = Path(name_or_path)
-    if path.suffix == ".json":
-        problem = "is a model's own file, and no design"
-        raise InputError(name_or_path, problem, f"say --board BOARD --model {name_or_path}")
     if path.is_file() or path.suffix in (".yaml", ".yml"):
         return path
     if name_or_path in shipped_designs():
         return configs_folder() / f"{name_or_path}.yaml"
-    if name_or_path in shipped_presets()["board"]:
-        problem = "is a board, and no design"
-        raise InputError(name_or_path, problem, f"say --board {name_or_path} --model MODEL")
     raise InputError(
         name_or_path if name_or_path.isprintable() and name_or_path else repr(name_or_path),
         "is neither a YAML file nor a shipped design",
-        choose(name_or_path, shipped_designs(), "shipped are"),
+        f"{choose(name_or_path, shipped_designs(), 'shipped are')}, or give a board and a model",
     )
 
 

@@ -1,6 +1,6 @@
 """The accelerator: cores, buffers, how weights travel, how work is mapped and dispatched."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -11,7 +11,7 @@ from carsim.base.units import KIB
 from carsim.decisions.replay import Point
 from carsim.hardware.mapping import MAPPINGS
 from carsim.hardware.overheads import Overheads
-from carsim.hardware.schedule import Registers
+from carsim.hardware.schedule import Registers, slots_per_core
 
 WeightLoad = Literal["none", "rows", "full_fold"]
 Dataflow = Literal["dot_product", "weight_stationary", "output_stationary", "input_stationary"]
@@ -185,6 +185,14 @@ class Machine(GrownSection):
     def splits_mlp(self) -> bool:
         """So are MLPs, the head and the prompt."""
         return MAPPINGS[self.mapping].splits_mlp
+
+    def sharing(self, *, split: bool) -> int:
+        """Cores among which a matrix is divided: all where it is split, else one."""
+        return self.cores if split else 1
+
+    def sequences_per_core(self, sequences: Any, *, split: bool = False) -> Any:
+        """Sequences of the fullest core: all where matrices are split, else an even share."""
+        return sequences if split else slots_per_core(sequences, self.cores)
 
     @property
     def tile_bytes(self) -> int:

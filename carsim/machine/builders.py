@@ -25,11 +25,10 @@ from carsim.hardware.schedule import Schedule
 from carsim.machine import phase_ops
 from carsim.machine.array import vector_cycles
 from carsim.machine.bounds import home_bound
-from carsim.machine.cases import CONTIGUOUS_BYTES, AttendCases, MlpCases, lanes_of_cores
+from carsim.machine.cases import CONTIGUOUS_BYTES, AttendCases, MlpCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import Ints, OpsOf, lower
 from carsim.machine.phase import Dispatch, Phase, ReplayWork
-from carsim.machine.queues import Queues
 from carsim.workload.head import HeadStep
 from carsim.workload.mlp import replay_op
 from carsim.workload.ops import Share
@@ -91,53 +90,40 @@ def _mlp(
     if known is not None:
         known = np.broadcast_to(known, (len(hw.designs), n)).ravel()
     hw, case = _every(hw, n)
-    split, cores = hw.mapping.splits_mlp, hw.design.machine.cores
+    split = hw.mapping.splits_mlp
     loads, moved = (each[case] for each in cases.loads(hw, schedule))
-    computing = cases.computing[case]
+    cases = cases._replace(computing=cases.computing[case])
     normed = decided and phase_ops.at_residual(rule)
     ops = phase_ops.mlp_ops(hw, dense=cases.dense, normed=normed, rule=rule)
     steps = lower(hw, ops, loads, split=split, moved=moved)
-    replaying = computing.shape[1] - computing.sum(axis=1)
-    at_work, damped = (loads > 0).sum(axis=1), rule is not None and rule.damps
-    replay = _replay(hw, replaying, at_work, damped) if replaying.any() else None
-    dispatch = None
-    if known is not None:
-        dispatch = Dispatch(schedule, hw.design.machine.drs, cores, computing, known)
-        depth = hw.queue_depth(schedule)
-        if depth is not None:
-            lanes = lanes_of_cores(schedule, computing, cores, cases.home)
-            assigned = schedule.assign(computing, cores)
-            queues = Queues(dispatch.registers, depth, assigned, lanes, dispatch.cycles)
-            dispatch = replace(dispatch, queues=queues)
+    replaying = (~cases.computing).sum(axis=1)
+    damped = rule is not None and rule.damps
     return Phase(
         steps=steps,
         latencies=hw.latencies,
         # The bound of MLPs knows no groups of sequences: see bounds.mlp_bound.
         bound_cycles=np.zeros(len(loads), np.int64),
         bound_dram_bytes=np.zeros((len(loads), len(hw.paths)), np.int64),
-        replay=replay,
-        dispatch=dispatch,
+        replay=_replay(hw, replaying, loads, damped) if replaying.any() else None,
+        dispatch=None if known is None else Dispatch(hw, schedule, cases, known),
         # A core that owns its sequences, or shares its weights with all, knows what to fetch.
         early_fetch=hw.is_lockstep(split) or not schedule.central,
     )
 
 
-def _replay(hw: Hardware, replaying: Ints, at_work: Ints, damped: bool) -> ReplayWork:
+def _replay(hw: Hardware, replaying: Ints, loads: Ints, damped: bool) -> ReplayWork:
     """Replaying sequences; cores that compute an MLP add their residuals beside it, [n]."""
-    machine = hw.design.machine
-    split = hw.mapping.splits_mlp
-    fullest = -(-replaying // machine.cores)
+    machine, split = hw.design.machine, hw.mapping.splits_mlp
+    fullest = machine.sequences_per_core(replaying, split=split)
     slowest, whole = (
         replay_op(hw.design.model, share, damped=damped)
-        for share in (
-            Share(replaying, machine.cores) if split else Share(fullest),
-            Share(replaying),
-        )
+        for share in (Share(fullest, machine.sharing(split=split)), Share(replaying))
     )
     (cycles,) = vector_cycles(machine.vector, slowest.vector_ops[:, None]).T
-    free_cores = machine.cores - at_work
+    free = loads == 0
     if hw.is_lockstep(split):
-        free_cores = machine.cores * (at_work == 0)
+        free &= free.all(axis=1, keepdims=True)
+    free_cores = free.sum(axis=1)
     busy_cores = free_cores if split else np.minimum(replaying, free_cores)
     return ReplayWork(
         path=hw.replay_path,

@@ -120,10 +120,12 @@ class MlpCases(NamedTuple):
     def loads(self, hw: Hardware, schedule: Schedule) -> tuple[Ints, Ints]:
         """Sequences of each core, [n, C], and by lane, how many come from another core, [n, K].
 
-        Where attention is split, no core is a sequence's home: all travel under a central schedule.
+        Cores are alike: the one with the most comes first. Where attention is split, no core is a
+        sequence's home: all travel under a central schedule.
         """
         split = hw.mapping.splits_mlp
-        loads, moved = core_loads(schedule, self.computing, hw.design.machine.cores, self.home)
+        both = np.sort(self._by_core(hw, schedule), axis=1)[:, ::-1]
+        loads, moved = np.divmod(both, 1 + self.computing.shape[1])
         if hw.mapping.splits_attention:
             moved = loads
         if hw.is_lockstep(split):
@@ -131,40 +133,25 @@ class MlpCases(NamedTuple):
         decided = self.known_cycles is not None
         return loads, moved * (decided and schedule.central and not split)
 
+    def lanes(self, hw: Hardware, schedule: Schedule) -> Ints:
+        """The place of each core among those of :meth:`loads`, int64[n, C]."""
+        order = np.argsort(-self._by_core(hw, schedule), axis=1, kind="stable")
+        return np.argsort(order, axis=1)
 
-def core_loads(
-    schedule: Schedule, computing: NDArray[np.bool_], cores: int, home: int = 0
-) -> tuple[Ints, Ints]:
-    """Sequences of each core, and how many of them have another home: bool[n, B] -> int64[n, C].
+    def _by_core(self, hw: Hardware, schedule: Schedule) -> Ints:
+        """Sequences of each core times 1 + B, and those with another home, int64[n, C].
 
-    Cores are alike: the one with the most comes first.
-    """
-    both = np.sort(_loads_and_moves(schedule, computing, cores, home), axis=1)[:, ::-1]
-    loads, moved = np.divmod(both, 1 + computing.shape[1])
-    return loads, moved
-
-
-def lanes_of_cores(schedule: Schedule, computing: NDArray[np.bool_], cores: int, home: int) -> Ints:
-    """The place of each core among those of :func:`core_loads`, int64[n, C]."""
-    order = np.argsort(-_loads_and_moves(schedule, computing, cores, home), axis=1, kind="stable")
-    return np.argsort(order, axis=1)
-
-
-def _loads_and_moves(
-    schedule: Schedule, computing: NDArray[np.bool_], cores: int, home: int
-) -> Ints:
-    """Sequences of each core times 1 + B, and those with another home, int64[n, C].
-
-    Parts of the rows are assigned at a time, so that memory is bounded.
-    """
-    n, batch = computing.shape
-    both: Ints = np.zeros((n, cores), np.int64)
-    for first in range(0, n, max(1, ASSIGNED // batch)):
-        assigned = schedule.assign(computing[first : first + max(1, ASSIGNED // batch)], cores)
-        moves = assigned != (home + np.arange(batch)) % cores
-        # One place more for the sequences that replay.
-        place = np.arange(len(assigned))[:, None] * (cores + 1) + assigned - REPLAYS
-        size = len(assigned) * (cores + 1)
-        found = np.bincount(place.ravel(), 1 + batch + moves.ravel(), minlength=size)
-        both[first : first + len(assigned)] = found.reshape(len(assigned), -1)[:, 1:]
-    return both
+        Parts of the rows are assigned at a time, so that memory is bounded.
+        """
+        (n, batch), cores = self.computing.shape, hw.design.machine.cores
+        both: Ints = np.zeros((n, cores), np.int64)
+        for first in range(0, n, max(1, ASSIGNED // batch)):
+            part = self.computing[first : first + max(1, ASSIGNED // batch)]
+            assigned = hw.assign(schedule, part)
+            moves = assigned != hw.home_of(self.home + np.arange(batch))
+            # One place more for the sequences that replay.
+            place = np.arange(len(assigned))[:, None] * (cores + 1) + assigned - REPLAYS
+            size = len(assigned) * (cores + 1)
+            found = np.bincount(place.ravel(), 1 + batch + moves.ravel(), minlength=size)
+            both[first : first + len(assigned)] = found.reshape(len(assigned), -1)[:, 1:]
+        return both

@@ -58,7 +58,7 @@ def elasticities(plan: Plan, batches: Batches) -> tuple[Elasticity, ...]:
         "cores": ("machine.cores", cores, cores + more_cores, "cores"),
     }
     seconds = _sampled(plan, batches, with_prompt=plan.video.kind == "video")
-    base, _ = seconds(plan.phases)
+    base = seconds(plan.phases)[0]
     wider = replace(hw, bandwidth_factor=hw.bandwidth_factor * Fraction(11, 10))
     change = seconds(Phases(wider))[0] / base - 1
     found = [Elasticity("memory and port bandwidth", change, "+10 %")]
@@ -109,26 +109,20 @@ def latency_factors(
 
 def _sampled(
     plan: Plan, batches: Batches, *, with_prompt: bool = True
-) -> Callable[[Phases], tuple[float, float]]:
+) -> Callable[[Phases], list[float]]:
     """Time of a sample of the steps on other hardware, and its bound, scaled to the video."""
-    n_steps = plan.n_steps
-    spread = np.linspace(0, n_steps - 1, min(SAMPLED_STEPS, n_steps)).astype(int)
-    steps = np.array(sorted(set(spread.tolist())))
+    evenly = np.linspace(0, plan.n_steps - 1, min(SAMPLED_STEPS, plan.n_steps))
+    steps = np.unique(evenly.astype(int))
     sample = batches.part(steps)
 
-    def seconds(phases: Phases) -> tuple[float, float]:
+    def seconds(phases: Phases) -> list[float]:
         part = replace(plan, phases=phases, steps=tuple(steps.tolist()))
         simulation = simulate(part, sample)
-        prefill = simulation.totals["prefill"]
-        clock_hz = phases.hw.design.board.fabric_clock_mhz * 1e6
-
-        def scaled(once: int, all_of: int) -> float:
-            decoding = (all_of - once) * n_steps / len(steps)
-            return (once * with_prompt + decoding) / clock_hz
-
-        return (
-            scaled(prefill.cycles, simulation.cycles),
-            scaled(prefill.bound_cycles, simulation.bound_cycles),
-        )
+        times = []
+        for figure in ("cycles", "bound_cycles"):
+            once = getattr(simulation.totals["prefill"], figure)
+            decoding = (getattr(simulation, figure) - once) * plan.n_steps / len(steps)
+            times.append(once * with_prompt + decoding)
+        return [cycles / (phases.hw.design.board.fabric_clock_mhz * 1e6) for cycles in times]
 
     return seconds

@@ -221,6 +221,10 @@ class Hardware:
         """Share of the core cycles of so many cycles in which cores compute."""
         return busy_cycles / (cycles * self.design.machine.cores)
 
+    def home_of(self, sequence: Any) -> Any:
+        """The core of a sequence, or of a token of a set, until its MLP is dispatched."""
+        return sequence % self.design.machine.cores
+
     @cached_property
     def home_loads(self) -> NDArray[np.int64]:  # [C]
         """Tokens of each core where all compute and nothing is split, most loaded first."""
@@ -242,12 +246,25 @@ class Hardware:
             return None
         return self.design.machine.drs.core_queue_instructions
 
-    def dispatch_cycles(self, schedule: Schedule) -> int:
-        """Cycles from the decisions of a layer to its last MLP instruction sent."""
+    def held(self, schedule: Schedule) -> int:
+        """Tokens whose MLPs are dispatched together: as many as the Index Register holds."""
+        most = self.design.machine.drs.index_register_bits if schedule.central else self.rows
+        return min(self.rows, most)
+
+    def dispatch_cycles(self, schedule: Schedule, tokens: int | None = None) -> int:
+        """Cycles from the decisions of a layer to the last MLP instruction of so many tokens."""
         machine = self.design.machine
-        registers = machine.drs
-        held = min(self.rows, registers.index_register_bits) if schedule.central else self.rows
-        return schedule.dispatch_cycles(registers, held, machine.cores)
+        held = self.held(schedule) if tokens is None else tokens
+        return schedule.dispatch_cycles(machine.drs, held, machine.cores)
+
+    def assign(self, schedule: Schedule, computing: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """The core of each sequence, -1 for one that replays: bool[n, B] -> int64[n, B]."""
+        return schedule.assign(computing, self.design.machine.cores)
+
+    def dispatch(self, schedule: Schedule, env: Any, computing: Sequence[bool], send: Any) -> Any:
+        """The dispatcher as a SimPy process: see :meth:`Schedule.dispatch`."""
+        machine = self.design.machine
+        return schedule.dispatch(env, machine.drs, computing, machine.cores, send)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,19 +5,20 @@ write are done. Nothing crosses that boundary, so that a phase is a pure functio
 whole numbers, and a run is a sum over its distinct phases, each times how often it occurs.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.hardware.schedule import Registers, Schedule
-from carsim.machine.hardware import Rate
+from carsim.hardware.schedule import Schedule
+from carsim.machine.cases import MlpCases
+from carsim.machine.hardware import Hardware, Rate
 from carsim.machine.lanes import Ints, Step
 from carsim.machine.queues import Queues
-from carsim.workload.activity import Activity
 from carsim.workload.ops import CATEGORY_LABELS, Category
 
 N_CATEGORIES = len(CATEGORY_LABELS)
@@ -55,20 +56,26 @@ class Dispatch:
     """The dispatcher of n MLP phases, which starts before they do.
 
     Attributes:
+        hw: The hardware.
         schedule: Assignment of sequences to cores, and its dispatch.
-        registers: Its registers.
-        cores: Cores of the machine.
-        computing: Sequences that compute, bool[n, B] for the B that the register holds.
+        cases: Who computes, of the sequences that the register holds.
         known_cycles: Cycles for which decisions have been known when the phase begins, [n].
-        queues: Queues of cores whose depth is limited; None if no instruction ever waits.
     """
 
+    hw: Hardware
     schedule: Schedule
-    registers: Registers
-    cores: int
-    computing: NDArray[np.bool_]
+    cases: MlpCases
     known_cycles: Ints
-    queues: Queues | None = None
+
+    @cached_property
+    def queues(self) -> Queues | None:
+        """Queues of cores whose depth is limited; None if no instruction ever waits."""
+        depth = self.hw.queue_depth(self.schedule)
+        if depth is None:
+            return None
+        assigned = self.hw.assign(self.schedule, self.cases.computing)
+        lanes = self.cases.lanes(self.hw, self.schedule)
+        return Queues(self.hw.design.machine.drs, depth, assigned, lanes, self.cycles)
 
     @property
     def exposed_cycles(self) -> Ints:
@@ -79,8 +86,7 @@ class Dispatch:
     @property
     def cycles(self) -> int:
         """From the decisions to the last instruction."""
-        batch = self.computing.shape[-1]
-        return self.schedule.dispatch_cycles(self.registers, batch, self.cores)
+        return self.hw.dispatch_cycles(self.schedule, self.cases.computing.shape[-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,14 +352,3 @@ def totals_of(weighted: Sequence[tuple[Outcome, Ints]], designs: int = 1) -> lis
         figures: Any = (next(total) if k is None else tuple(islice(total, k)) for k in widths)
         totals.append(PhaseTotals(number, *figures))
     return totals
-
-
-def activity_of(totals: Mapping[str, PhaseTotals], memories: Iterable[str]) -> Activity:
-    """Work of a machine over phases of all kinds, for the energy model."""
-    every, names = totals.values(), ("cycles", "macs", "vector_ops", "sram_bytes")
-    sums = {name: sum(getattr(total, name) for total in every) for name in names}
-    dram_bytes = {
-        memory: sum(total.dram_bytes[index] for total in every if total.dram_bytes)
-        for index, memory in enumerate(memories)
-    }
-    return Activity(**sums, dram_bytes=dram_bytes)

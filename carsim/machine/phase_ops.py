@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from carsim.cost.capacity import machine_shape
-from carsim.cost.fit import activation_bytes_per_token, sequences_per_core
+from carsim.cost.fit import activation_bytes_per_token
 from carsim.decisions.attention import SideWork
 from carsim.decisions.replay import NO_WORK, Point, ReplayRule, RuleWork, later
 from carsim.machine.cases import AttendCases
@@ -129,7 +129,7 @@ def prefill_ops(hw: Hardware, tokens: int, window: int | None, dense: bool) -> O
     they are taken in several passes and the weights are streamed once per pass.
     """
     model, machine = hw.design.model, hw.design.machine
-    of_core = sequences_per_core(machine, hw.batch, split=hw.mapping.splits_mlp) * tokens
+    of_core = machine.sequences_per_core(hw.batch, split=machine.splits_mlp) * tokens
     nbytes = of_core * activation_bytes_per_token(model, machine)
     passes = -(-nbytes // machine.activation_buffer_bytes)
 

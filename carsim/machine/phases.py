@@ -163,16 +163,15 @@ class Phases:
     def schedule(self, kind: str) -> Schedule:
         """A schedule, fitted to this hardware of a single design if it looks at what MLPs take."""
         if kind not in self._schedules:
-            schedule, machine = SCHEDULES[kind], self.hw.design.machine
-            most = machine.drs.index_register_bits if schedule.central else self.hw.rows
-            width = min(self.hw.rows, most)
+            schedule = SCHEDULES[kind]
+            width, cores = self.hw.held(schedule), self.hw.design.machine.cores
 
             def cycles_of(tried: Schedule, computing: int) -> int:
                 known = np.array([self.hw.dispatch_cycles(tried)])
                 first = MlpCases(np.arange(width)[None] < computing, known)
                 return int(self.mlp(tried, first).cycles[0])
 
-            self._schedules[kind] = schedule.fitted(cycles_of, width, machine.cores)
+            self._schedules[kind] = schedule.fitted(cycles_of, width, cores)
         return self._schedules[kind]
 
     def host(self) -> Outcome:

@@ -112,16 +112,9 @@ class Plan:
         return self.phases.schedule(self.schedule) if scored else BASELINE
 
     def groups(self, scored: bool) -> list[tuple[slice, int]]:
-        """Tokens whose MLPs are dispatched together, and the core of the first up to attention.
-
-        They are as many as the Index Register holds.
-        """
-        rows, machine = self.hw.rows, self.hw.design.machine
-        width = rows
-        if self.schedule_of(scored).central:
-            width = min(rows, machine.drs.index_register_bits)
-        firsts = range(0, rows, width)
-        return [(slice(n, min(n + width, rows)), n % machine.cores) for n in firsts]
+        """Tokens whose MLPs are dispatched together, and the core of the first up to attention."""
+        rows, width = self.hw.rows, self.hw.held(self.schedule_of(scored))
+        return [(slice(n, min(n + width, rows)), self.hw.home_of(n)) for n in range(0, rows, width)]
 
     def aligned_outside(self, window: int | None) -> bool:
         """The cached key that the rule scores is not among those that a layer's attention reads.

@@ -97,7 +97,7 @@ def _check_memory(plan: "Plan") -> None:
     of_tokens = len(plan.steps) * bytes_of_step(hw)
     check_memory(plan.video.kind, f"{len(plan.steps):,} steps", of_tokens, "ask for less")
     if hw.streams > 1:
-        of_bound = 190 * hw.rows * hw.streams * hw.design.machine.cores
+        of_bound = 190 * hw.rows * hw.streams * hw.home_loads.size
         what = f"{hw.rows:,} rows on {hw.streams:,} cores"
         check_memory("policy.batch", what, of_bound, "take fewer, or weight_sharing broadcast")
 
@@ -111,7 +111,7 @@ def largest(plan: "Plan") -> tuple[int, str]:
     """The largest product of a plan, and what it is; of several designs at least the largest."""
     plan = replace(plan, phases=Phases(plan.hw.spread(np.arange(len(plan.hw.designs)), exact=True)))
     hw = plan.hw
-    cores, layers = hw.design.machine.cores, hw.design.model.body.n_layers
+    layers = hw.design.model.body.n_layers
     # Rates are 4096ths, and neither part of one is larger than these.
     rates = [path.rate for each in hw.designs for path in each.paths]
     numerator, denominator = ceil(4096 * max(rates)), 4096
@@ -129,7 +129,7 @@ def largest(plan: "Plan") -> tuple[int, str]:
         found += [
             (length * numerator, f"time of {name} in parts of a cycle"),
             (moved * denominator, f"time of the bytes of {name} in parts of a cycle"),
-            (layers * cores * cycles, f"cycles of all cores in {name}"),
+            (layers * hw.home_loads.size * cycles, f"cycles of all cores in {name}"),
             (layers * max(done, moved), f"operations or bytes of {name}"),
         ]
         of_video += often * length
@@ -158,9 +158,9 @@ def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]
     attend = phase_ops.attend_ops(hw, rule, cases._replace(aligned_outside=rule is not None))
 
     def on_a_core(ops: OpsOf, rows: int, is_split: bool) -> list[Op]:
-        rows = rows if is_split else -(-rows // machine.cores)
+        rows = machine.sequences_per_core(rows, split=is_split)
         streams = rows if machine.weight_sharing == "private_per_sequence" else 1
-        return ops(Share(rows, machine.cores if is_split else 1, streams))
+        return ops(Share(rows, machine.sharing(split=is_split), streams))
 
     def once(ops: OpsOf, rows: int, is_split: bool) -> list[tuple[Op, int]]:
         return [(op, 1) for op in on_a_core(ops, rows, is_split)]
@@ -192,7 +192,7 @@ def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]
 def work_of(hw: Hardware, op: Op, is_split: bool) -> Work:
     """An op on the fullest core."""
     machine, model = hw.design.machine, hw.design.model
-    cores = machine.cores if is_split else min(machine.cores, hw.rows)
+    cores = hw.home_loads.size if is_split else int(np.count_nonzero(hw.home_loads))
     unit = machine.attention_array if op.category == Category.ATTENTION else machine.array
     # Handed over, or gathered: more than any phase exchanges.
     exchanged = cores * op.gathered_elements + 2 * hw.rows * model.body.hidden_size

@@ -6,7 +6,7 @@ each distinct phase is taken once, and a run is a sum of phases, each times how 
 ``tests/plainly.py`` takes the layer-steps one after the other instead: the reference of this way.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from carsim.hardware.schedule import SCHEDULES, Schedule
 from carsim.machine.batches import Batches, distinct_rows, renumber
 from carsim.machine.cases import MlpCases
 from carsim.machine.lanes import Ints
-from carsim.machine.phase import Outcome, PhaseTotals, activity_of, by_design, exactly, totals_of
+from carsim.machine.phase import Outcome, PhaseTotals, by_design, exactly, totals_of
 from carsim.machine.plan import Plan
 from carsim.machine.ranges import check_plan
 from carsim.workload.activity import Activity
@@ -93,13 +93,19 @@ class Simulation:
     @property
     def activity(self) -> Activity:
         """Work of the machine over all batches, for the energy model."""
-        return activity_of(self.totals, [path.name for path in self.plan.hw.paths])
+        return self._activity(self.totals.values())
 
     @property
     def decode_activity(self) -> Activity:
         """The same without the prompt."""
-        steps = {name: total for name, total in self.totals.items() if name != "prefill"}
-        return activity_of(steps, [path.name for path in self.plan.hw.paths])
+        return self._activity(each for name, each in self.totals.items() if name != "prefill")
+
+    def _activity(self, totals: Iterable[PhaseTotals]) -> Activity:
+        every, names = [*totals], ("cycles", "macs", "vector_ops", "sram_bytes")
+        sums = {name: sum(getattr(total, name) for total in every) for name in names}
+        moved = map(sum, zip(*(total.dram_bytes for total in every), strict=True))
+        memories = (path.name for path in self.plan.hw.paths)
+        return Activity(**sums, dram_bytes=dict(zip(memories, moved, strict=True)))
 
 
 def simulate(plan: Plan, batches: Batches, *, detail: bool = False) -> Simulation:

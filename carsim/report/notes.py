@@ -85,6 +85,7 @@ def _trust(report: Report) -> Iterator[str]:
 
 def _why_no_help(static: RowResult, central: RowResult, gain: float) -> str:
     machine, batch = static.design.machine, static.design.policy.batch
+    of_cores = static.simulation.plan.hw.home_sequences
     width = machine.drs.index_register_bits
     limit = {each.phase: each.limited_by for each in static.limits}.get("mlp")
     if machine.splits_mlp:
@@ -94,11 +95,11 @@ def _why_no_help(static: RowResult, central: RowResult, gain: float) -> str:
             "sequences left over after whole rounds are split over all cores, so there is no load "
             "to balance"
         )
-    elif machine.cores == 1:
+    elif of_cores.size == 1:
         why = "there is one core only"
-    elif batch <= machine.cores:
+    elif of_cores.max() == 1:
         why = (
-            f"{count(batch, 'sequence')} on {count(machine.cores, 'core')}: each has a core of its "
+            f"{count(batch, 'sequence')} on {count(of_cores.size, 'core')}: each has a core of its "
             "own, and there is none to move"
         )
     elif width < batch:

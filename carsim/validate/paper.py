@@ -220,7 +220,7 @@ def validate_paper(progress: Callable[[str], None] = lambda _: None) -> Part:
         progress: Told what is being done.
     """
     base = load_design(DESIGN)
-    rows, body, machine = paper_rows(base), base.model.body, base.machine
+    rows, body = paper_rows(base), base.model.body
     progress("rows at their ratios of eligible steps")
     found = [simulate_row(base, row) for row in rows]
     progress("rows at their ratios of all steps")
@@ -257,8 +257,8 @@ def validate_paper(progress: Callable[[str], None] = lambda _: None) -> Part:
     )
     return Part(
         "paper",
-        f"FastCar's published rows on a U280: {base.policy.batch} sequences on {machine.cores} "
-        f"cores at {base.board.fabric_clock_mhz:g} MHz, prompt included, head left out",
+        f"FastCar's published rows on a U280: {base.policy.batch} sequences on {base.machine.text} "
+        f"at {base.board.fabric_clock_mhz:g} MHz, prompt included, head left out",
         groups,
         (CHOICES, IDENTIFIED, CONSISTENT, rivals),
         check_fit(base, PAPER_VIDEO).misfits,

@@ -82,12 +82,7 @@ def test_a_truth_value_is_true_or_false(value: str, tmp_path: Path) -> None:
         ),
         ("cores: 2", 'cores: 2\n  "a\\nb": 2', "machine.'a\\nb'", "unknown key 'a\\nb'"),
         ("policy: {batch: 2}", "policy:", "policy", "should be a section, got nothing"),
-        (
-            "preset: zcu102",
-            "preset: zcu103",
-            "board.preset",
-            "'zcu103'; did you mean 'zcu104'? choose from asic_16nm, asic_28nm, asic_7nm, ",
-        ),
+        ("preset: zcu102", "preset: zcu103", "board.preset", "'zcu103'; did you mean 'zcu104'?"),
         (
             "include_head: false",
             "include_head: false\n  placement: {weights: ps_dr}",
@@ -168,41 +163,20 @@ DRAFT = "policy.attention={kind: draft}"
         ("board.technology.kind=cmos", "kind: no technology 'cmos'; known are fpga, versal, asic"),
         ("board.technology.area=1", "kind: is missing; 'carsim config schema' lists the kinds"),
         ("board.technology={kind: fpga, area: 1}", "unknown key 'area'"),
-        (
-            "board.dsp=null",
-            "is missing; add it; for a chip that is no FPGA write technology: {kind:",
-        ),
+        ("board.dsp=null", "is missing; add it; for a chip that is no FPGA write"),
         ("board.lut=0", "for a chip that is no FPGA"),
         (f"{AXI}.bits=100", "bits: 100 is no width of AXI; choose one of 8, 16"),
         (f"{AXI}.max_burst_bytes=8", "max_burst_bytes: 8 bytes are less than one beat of 128 bits"),
-        (
-            f"{AXI}.max_burst_bytes=8192",
-            "more than a burst of axi4 with 128 bits may have; give at ",
-        ),
-        (
-            f"{AXI}.protocol=axi3; {AXI}.max_burst_bytes=512",
-            "512 bytes are more than a burst of axi3 with 128 bits may have; give at most 256",
-        ),
-        (
-            f"{DDR}.efficiency_low=0.7; {DDR}.efficiency_high=null",
-            "has two ends; give both or none",
-        ),
+        (f"{AXI}.max_burst_bytes=8192", "more than a burst of axi4 with 128 bits may have"),
+        (f"{AXI}.protocol=axi3; {AXI}.max_burst_bytes=512", "512 bytes are more than a burst"),
+        (f"{DDR}.efficiency_low=0.7; {DDR}.efficiency_high=null", "has two ends; give both"),
         (f"{DDR}.efficiency_low=0.95", "0.95 is above efficiency_high, 0.9"),
         (f"{FAST}; {DDR}.timings.tccd_s_nck=3", "tccd_s_nck: 3 is less than 4; a burst takes 4"),
         (f"{FAST}; {DDR}.timings.tck_ps=1000", "2400 MT/s in clocks of 1000 ps are 2.40 transfers"),
-        (
-            f"{FAST}; {DDR}.timings.trefi_ns=500",
-            "500 is less than 520; give at least twice trfc_ns",
-        ),
-        (
-            f"{FAST}; {DDR}.timings.tras_nck=5",
-            "tras_nck: 5 is less than 17; give at least trcd_nck",
-        ),
+        (f"{FAST}; {DDR}.timings.trefi_ns=500", "500 is less than 520; give at least"),
+        (f"{FAST}; {DDR}.timings.tras_nck=5", "tras_nck: 5 is less than 17"),
         (f"{FAST}; {DDR}.timings.trcd=5", "unknown key 'trcd'; did you mean 'trcd_nck'"),
-        (
-            f"{DDR}.density_gbit=5",
-            "ps_ddr: density of DDR4-2133: got 5 Gbit; choose one of 2, 4, 8",
-        ),
+        (f"{DDR}.density_gbit=5", "ps_ddr: density of DDR4-2133: got 5 Gbit; choose one of 2"),
         (f"{DDR}.channel_bits=7", "width of a DDR4-2133 channel: got 7 bits; give a multiple of 8"),
         (
             f"{AXI}={{count: 1, bits: 8, clock_mhz: 1, burst_overhead_beats: 1000000000}}",
@@ -217,14 +191,8 @@ DRAFT = "policy.attention={kind: draft}"
         ("model.body.experts={count: 4}", "experts.active: is missing"),
         (f"{EXPERTS}; model.body.biases=[down]", "biases of down are not simulated with"),
         (f"{EXPERTS}; model.polished=[down]", "polished of down are not simulated with experts"),
-        (
-            "model.body.global_layers=[1]",
-            "global_layers: means nothing without a window; give 'win",
-        ),
-        (
-            f"{WINDOW}; model.body.global_layers=[1, 32]",
-            "global_layers: [1, 32] are no layers of 32 in ascending order; list some of 0 to 31",
-        ),
+        ("model.body.global_layers=[1]", "global_layers: means nothing without a window"),
+        (f"{WINDOW}; model.body.global_layers=[1, 32]", "global_layers: [1, 32] are no layers"),
         (f"{WINDOW}; model.body.global_layers=[2, 1]", "[2, 1] are no layers of 32 in ascending"),
         ("model.body.window=0", "window: should be greater than 0, got 0"),
         ("model.body.biases=[q]", "biases.0: should be 'qkv', 'out', 'gate_up' or 'down', got 'q'"),
@@ -233,10 +201,7 @@ DRAFT = "policy.attention={kind: draft}"
             f"{WINDOW}; policy.compare=[{{schedule: drs}}, {{attention: {{kind: draft}}}}]",
             f"policy.compare.1.attention.{UNRECORDED} window of 5 tokens",
         ),
-        (
-            f"model.body.n_kv_heads=1; {LATENT}; {DRAFT}",
-            f"{UNRECORDED} latent attention that layers",
-        ),
+        (f"model.body.n_kv_heads=1; {LATENT}; {DRAFT}", f"{UNRECORDED} latent attention"),
     ],
 )
 def test_a_design_that_cannot_be_is_refused(overrides: str, words: str, tmp_path: Path) -> None:

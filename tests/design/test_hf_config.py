@@ -138,11 +138,7 @@ def without(key: str) -> Callable[[dict[str, Any]], Any]:
 @pytest.mark.parametrize(
     ("name", "change", "line"),
     [
-        (
-            "llama3_8b",
-            edited(model_type="rwkv"),
-            "config.json: $.model_type: 'rwkv' is not read; read are",
-        ),
+        ("llama3_8b", edited(model_type="rwkv"), "config.json: $.model_type: 'rwkv' is not read"),
         ("deepseek_v3", without("kv_lora_rank"), "$.kv_lora_rank: is missing"),
         ("deepseek_v3", edited(moe_layer_freq=2), "$.moe_layer_freq: 2: layers without experts"),
         ("deepseek_v2", edited(attention_bias=True), "biases of qkv are not simulated with latent"),
@@ -153,11 +149,7 @@ def without(key: str) -> Callable[[dict[str, Any]], Any]:
             edited(num_attention_heads=30, num_key_value_heads=10),
             "$.num_attention_heads: 30 do not divide hidden_size 4096, without a head_dim",
         ),
-        (
-            "llama3_8b",
-            edited(num_key_value_heads=5),
-            "$.num_attention_heads: 32 is no multiple of num_key_value_heads 5",
-        ),
+        ("llama3_8b", edited(num_key_value_heads=5), "$.num_attention_heads: 32 is no multiple"),
         ("llama3_8b", edited(tie_word_embeddings="no"), "got 'no'; write true or false"),
         ("llama3_8b", edited(hidden_act="relu"), "$.hidden_act: should be 'silu'"),
         (
@@ -170,11 +162,7 @@ def without(key: str) -> Callable[[dict[str, Any]], Any]:
         ("gemma3_1b", edited(use_bidirectional_attention=True), "true: decoding is causal here"),
         ("gemma3_1b", lambda _: [1], "config.json: should hold keys; name a config.json"),
         ("mixtral_8x7b", edited(num_experts_per_tok=9), "9 of 8 experts cannot be chosen"),
-        (
-            "qwen3_30b_a3b",
-            edited(mlp_only_layers=[0]),
-            "$.mlp_only_layers: [0]: layers without experts between those with experts are not",
-        ),
+        ("qwen3_30b_a3b", edited(mlp_only_layers=[0]), "$.mlp_only_layers: [0]: layers"),
     ],
 )
 def test_what_makes_no_sense_gets_one_line(tmp_path, name, change, line):

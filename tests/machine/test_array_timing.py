@@ -36,21 +36,6 @@ def padded(block: Matrix, rows: int, cols: int) -> Matrix:
     return out
 
 
-def dot_products(x: Matrix, w: Matrix, rows: int, cols: int, load: int) -> tuple[Matrix, int]:
-    """Step an array of ``cols`` dot products of ``rows`` lanes."""
-    result = np.zeros((x.shape[0], w.shape[1]), dtype=np.int64)
-    cycle = 0
-    for out in tiles(w.shape[1], cols):
-        for reduced in tiles(x.shape[1], rows):
-            for _ in range(load):
-                cycle += 1
-            for row in range(x.shape[0]):
-                for column in range(*out.indices(w.shape[1])):
-                    result[row, column] += x[row, reduced] @ w[reduced, column]
-                cycle += 1
-    return result, cycle
-
-
 def stationary(held: Matrix, streamed: Matrix) -> tuple[Matrix, int]:
     """Step a systolic array that holds ``held`` [R, C] while ``streamed`` [T, R] moves through.
 
@@ -131,17 +116,6 @@ def systolic(dataflow: str, x: Matrix, w: Matrix, rows: int, cols: int) -> Any:
         cycle += took
         streams.append(streamed)
     return result, cycle, streams
-
-
-@SIZED
-@pytest.mark.parametrize("weight_load", ["none", "rows", "full_fold"])
-def test_dot_products_take_what_stepping_them_takes(rows, cols, m, k, n, weight_load):
-    load = {"none": 0, "rows": rows, "full_fold": 2 * rows + cols - 2}[weight_load]
-    x, w = operands(m, k, n)
-    product, counted = dot_products(x, w, rows, cols, load)
-    np.testing.assert_array_equal(product, x @ w)
-    array = Array(rows=rows, cols=cols, weight_load=weight_load, pipeline_cycles=5)
-    assert gemm_cycles(array, [Gemm(m, k, n)]) == counted + 5
 
 
 SYSTOLIC = ["weight_stationary", "output_stationary", "input_stationary"]

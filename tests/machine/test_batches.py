@@ -15,7 +15,7 @@ from carsim.decisions.trace import Decisions
 from carsim.decisions.trace.decisions import dense
 from carsim.hardware.schedule import SCHEDULES
 from carsim.machine.batches import Batches, distinct_rows, make_batches
-from carsim.machine.cases import core_loads
+from carsim.machine.cases import MlpCases
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.workload.geometry import Video
@@ -67,11 +67,7 @@ def test_a_part_reads_what_its_own_steps_read() -> None:
             "set `resample_seed` to draw further rows from the trace",
         ),
         (decisions(6, ((1, 4),)), 4, "4 sequences are more than the 2 rows in guidance pairs of"),
-        (
-            decisions(6, ((0, 1), (2, 3), (4, 5))),
-            3,
-            "3 sequences would split a guidance pair of the trace; take an even batch",
-        ),
+        (decisions(6, ((0, 1), (2, 3), (4, 5))), 3, "3 sequences would split a guidance pair"),
     ],
 )
 def test_a_batch_that_rows_do_not_make_up_is_refused(made: Decisions, batch: int, line: str):
@@ -105,9 +101,9 @@ def test_different_rows_stand_for_all_rows(batch: int) -> None:
 
 def test_where_nothing_is_decided_every_core_keeps_its_own() -> None:
     # Of four sequences on three cores with room for two, pack would leave a core idle.
-    plan, everyone = make_plan("pack", cores=3), np.ones((1, 4), bool)
-    assert core_loads(plan.schedule_of(True), everyone, 3)[0].tolist() == [[2, 2, 0]]
-    assert core_loads(plan.schedule_of(False), everyone, 3)[0].tolist() == [[2, 1, 1]]
+    plan, everyone = make_plan("pack", cores=3), MlpCases(np.ones((1, 4), bool), None)
+    assert everyone.loads(plan.hw, plan.schedule_of(True))[0].tolist() == [[2, 2, 0]]
+    assert everyone.loads(plan.hw, plan.schedule_of(False))[0].tolist() == [[2, 1, 1]]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +119,8 @@ def test_where_nothing_is_decided_every_core_keeps_its_own() -> None:
 )
 def test_a_sequence_moves_where_its_core_is_not_its_home(schedule, computing, home, loads, moved):
     bits = np.array([[bit == "1" for bit in computing]])
-    found = core_loads(SCHEDULES[schedule], bits, 3, home)
+    hw = ideal_hardware(cores=3, weight_sharing="private")
+    found = MlpCases(bits, np.zeros(1, np.int64), home).loads(hw, SCHEDULES[schedule])
     assert [each.tolist() for each in found] == [[loads], [moved]]
 
 

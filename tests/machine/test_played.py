@@ -17,7 +17,6 @@ from carsim.machine import parts
 from carsim.machine.builders import BUILDERS
 from carsim.machine.cases import AttendCases, MlpCases
 from carsim.machine.hardware import Hardware
-from carsim.machine.parts.port import MemoryPort
 from carsim.machine.phase import Phase, ReplayWork, Timing, outcome
 
 
@@ -32,35 +31,6 @@ def played(phase: Phase, most: int) -> Timing:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parts.phase, "MOST_PLAYED", most)
         return parts.simulate(phase)
-
-
-def requests(frames: int, most: int, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Tiles that are read in all attention phases of a video of 16 tokens a frame."""
-    read: list[int] = []
-    plain = MemoryPort.read
-
-    def counted(port: MemoryPort, nbytes: int, *rest: Any) -> None:
-        read.append(nbytes)
-        plain(port, nbytes, *rest)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(MemoryPort, "read", counted)
-        played(attention(ideal_hardware(), np.arange(1, 16 * frames + 1)), most)
-    return len(read)
-
-
-def test_tiles_that_are_played_grow_with_frames_and_not_with_their_square(monkeypatch):
-    # 4 rows x 2 x 32 = 256 bytes a token on two cores, tiles of 2 x 1 KiB: an eighth of a tile a
-    # token, and half a tile more as the last one is not full. 32 contexts have 8 frames' mean of
-    # 64.5 tokens, ...
-    by_frames = {frames: requests(frames, 32, monkeypatch) for frames in (8, 16, 32)}
-    for frames, tiles in by_frames.items():
-        mean = (16 * frames + 1) / 2
-        assert tiles == pytest.approx(32 * (mean / 8 + 1 / 2), rel=0.03)
-    assert by_frames[32] / by_frames[8] == pytest.approx(4, rel=0.1)
-    # ... while all of them are four times as many in four times as many frames.
-    every = [requests(frames, 10**6, monkeypatch) for frames in (8, 32)]
-    assert every[1] / every[0] == pytest.approx(16, rel=0.1)
 
 
 def test_phases_in_between_take_what_they_would_if_played():

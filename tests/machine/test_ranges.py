@@ -13,7 +13,7 @@ from strategies import designs, small_design
 from tiny import tiny_design
 
 from carsim.base.errors import InputError
-from carsim.base.units import PARTS, rational, scaled
+from carsim.base.units import PARTS
 from carsim.decisions.attention import PLAIN
 from carsim.decisions.replay import FASTCAR
 from carsim.design import Design, load_design, override, shipped_designs
@@ -179,23 +179,6 @@ def test_bytes_are_those_of_exact_arithmetic(bits: float, group: Any, elements: 
         assert precision.bytes_of(np.array([elements, 0])).tolist() == [exact, 0]
     said = Fraction(str(bits)) + Fraction(of_group.get("scale_bits", 0), group or 1)
     assert abs(precision.bits_per_element - said) <= Fraction(1, PARTS)
-
-
-@given(bits=st.tuples(BITS, BITS), elements=st.integers(0, 2**52))
-def test_more_bits_are_never_fewer_bytes(bits: tuple[float, float], elements: int) -> None:
-    fewer, more = (Precision(bits=each).bytes_of(elements) for each in sorted(bits))
-    assert fewer <= more
-    assert scaled(elements, rational(min(bits))) <= scaled(elements + 1, rational(max(bits)))
-
-
-def test_a_third_of_a_bit_gives_the_same_energy_as_its_decimals() -> None:
-    joules = [
-        run(
-            tiny_design(f"model.activations.bits={bits}"), workload="video:1", what_if=False
-        ).chosen.energy_per_video.value_j
-        for bits in ("3.3333", "3.3333333333333335")
-    ]
-    assert joules[0] == pytest.approx(joules[1], rel=1e-4)
 
 
 def test_the_field_that_is_named_is_the_one_that_is_unusual() -> None:

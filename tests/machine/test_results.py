@@ -132,12 +132,6 @@ def test_what_memory_limits_takes_as_much_longer_as_bandwidth_is_less() -> None:
     assert bound == (1.0, pytest.approx(2, abs=0.001))
 
 
-def test_what_compute_limits_does_not_move() -> None:
-    slow = {"array": {"rows": 1, "cols": 1, "pipeline_cycles": 0}}
-    whole, half = (ideal_hardware(rate=rate, latency=0, **slow) for rate in (10**6, 5 * 10**5))
-    assert factors_at_half(whole, half) == ((1.0, 1.0), (1.0, 1.0))
-
-
 def test_a_sample_of_steps_has_the_interval_of_all_steps() -> None:
     # 80 steps, of which 32 are sampled; the prompt is what bandwidth moves least.
     video = replace(VIDEO, n_frames=20, prompt_tokens=900)

@@ -154,16 +154,6 @@ def test_latency_is_the_mean_over_batches() -> None:
     assert drs.latency_s == pytest.approx(drs.simulation.batch_cycles.mean() / 250e6)
 
 
-def test_the_head_can_be_left_out_and_both_headlines_stay() -> None:
-    with_head, without = tiny_report(), tiny_report("machine.include_head=false")
-    assert without.head_seconds == with_head.head_seconds > 0
-    for name in NAMES:
-        row = with_head.row(name)
-        assert row.body_latency_s == pytest.approx(row.latency_s - with_head.head_seconds)
-        assert without.row(name).latency_s == pytest.approx(row.body_latency_s)
-    assert "The head is left out of this design (machine.include_head: false)." in notes_of(without)
-
-
 def label(row: RowResult) -> str:
     return row.batches.label
 
@@ -205,17 +195,6 @@ def test_each_row_takes_the_trace_of_its_own_attention() -> None:
     assert drs.replay_all == pytest.approx(dense.replay.mean())
     assert both.replay_all == pytest.approx(sparse.replay.mean())
     assert "made under" not in label(both)
-
-
-def test_resampling_draws_the_rows_that_a_batch_lacks() -> None:
-    design = tiny_design("policy.batch=8")
-    with pytest.raises(InputError, match="8 sequences are more than the 4 rows"):
-        run(design, [tiny_trace()], allow_misfit=True)
-    report = run(design, [tiny_trace()], allow_misfit=True, resample_seed=3)
-    assert report.seed == 3
-    assert "resampled" in label(report.row("FastCar + DRS"))
-    again = run(design, [tiny_trace()], allow_misfit=True, resample_seed=3)
-    assert report.to_frame().equals(again.to_frame())
 
 
 def test_rows_that_fill_no_batch_are_named() -> None:

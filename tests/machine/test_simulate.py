@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from plainly import phase_cycles, simulate_plainly
 from strategies import RULES, designs, draw_replay, videos
-from tiny import head_weights_per_step
 
 from carsim.decisions.attention import AttentionPolicy, Dense, KvReads, SideWork, Streaming
 from carsim.decisions.replay import FASTCAR
@@ -22,7 +21,6 @@ from carsim.machine.hardware import Columns, Hardware, structure_of
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import Simulation, simulate, simulate_designs
-from carsim.workload.body import Body
 
 Run = tuple[Design, Plan, Batches]
 
@@ -140,40 +138,6 @@ class DataDependent(EveryOther):
         self, context: Any, tokens_per_frame: int, n_kv_heads: int, head_dim: int
     ) -> SideWork:
         return SideWork(kv_elements=context * head_dim, bytes_written=tokens_per_frame)
-
-
-@given(runs())
-def test_macs_are_those_that_the_decisions_ask_for(run: Run) -> None:
-    # Counted here from the shapes alone: a weight of a projection multiplies once per token, one of
-    # the MLP once per token that computes, every attended token 2 d times per token.
-    design, plan, batches = run
-    body, video = design.model.body, plan.video
-    n_batches, rows, at_once = len(batches.replay), plan.hw.batch, plan.tokens_per_step
-    tokens = n_batches * rows * (video.prompt_tokens + video.n_steps)
-    projections = tokens * body.n_layers * body.attention_weights
-    mlps = pairs = prompt = 0
-    for layer in range(body.n_layers):
-        computed = (~batches.replay[:, :, layer]).sum() + n_batches * rows * video.prompt_tokens
-        mlps += int(computed) * _mlp_weights(body, layer)
-        window = body.window_of(layer)
-        prompt += sum(min(1 + token, window or 1 + token) for token in range(video.prompt_tokens))
-        pairs += at_once * int(plan.reads[window].attended.sum())
-    of_prompt = of_pair = 2 * body.head_dim
-    if body.latent is not None:  # which decodes in another form than it takes a prompt
-        of_prompt = body.own_size + body.latent.rotary_size + body.latent.value_size
-        of_pair = 2 * body.latent.rank + body.latent.rotary_size
-    attention = n_batches * rows * body.n_heads * (prompt * of_prompt + pairs * of_pair)
-    head = n_batches * rows * video.n_steps * head_weights_per_step(design.model)
-    done = sum(total.macs for total in simulate(plan, batches).totals.values())
-    assert done == projections + mlps + attention + head
-
-
-def _mlp_weights(body: Body, layer: int) -> int:
-    """Weights of a layer's MLP that multiply one token."""
-    if body.is_dense(layer):
-        return 3 * body.hidden_size * body.dense_ffn_size
-    width = body.experts.active * body.ffn_size + body.experts.shared_ffn_size
-    return body.hidden_size * (3 * width + body.experts.count)
 
 
 @given(runs(), st.sampled_from(sorted(SCHEDULES)))

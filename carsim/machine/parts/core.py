@@ -1,55 +1,22 @@
 """A compute core: a DMA fills double buffers, a vector unit and an array empty them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import partial
+from itertools import pairwise
 
 import simpy
 
+from carsim.machine.lanes import Step
 from carsim.machine.parts.port import MemoryPort, Process
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A step as one lane executes it; see :class:`~carsim.machine.lanes.Step`.
-
-    Attributes:
-        pre_cycles: Exchange and element operations before the array may start.
-        cycles: Array and the element operations beside it.
-        path: Index of the memory that the operand streams from; -1 for none.
-        rate: Bytes per cycle of that memory.
-        stream_bytes: Operand of one core.
-        tile_bytes: Bytes of one request.
-        is_kv: The operand goes to the KV buffer.
-        sides: Further transfers: (memory, rate, bytes).
-        held_back: The operand is asked for after ``pre_cycles``.
-    """
-
-    pre_cycles: int
-    cycles: int
-    path: int
-    rate: Fraction
-    stream_bytes: int
-    tile_bytes: int
-    is_kv: bool
-    sides: tuple[tuple[int, Fraction, int], ...]
-    held_back: bool = False
-
-    @property
-    def n_tiles(self) -> int:
-        """Number of tiles."""
-        return -(-self.stream_bytes // self.tile_bytes)
-
-    def tiles(self) -> Iterator[tuple[int, int]]:
-        """(Bytes, compute cycles) of each tile; the last may be smaller."""
-        done_bytes = done_cycles = 0
-        while done_bytes < self.stream_bytes:
-            nbytes = min(self.tile_bytes, self.stream_bytes - done_bytes)
-            done_bytes += nbytes
-            until = -(-self.cycles * done_bytes // self.stream_bytes)
-            yield nbytes, until - done_cycles
-            done_cycles = until
+def tiles_of(task: Step) -> list[tuple[int, int]]:
+    """(Bytes, compute cycles) of each tile of a lane's operand; the last may be smaller."""
+    nbytes, cycles, tile_bytes = int(task.stream_bytes), int(task.cycles), int(task.tile_bytes)
+    ends = [*range(tile_bytes, nbytes, tile_bytes), nbytes]
+    done = [(0, 0), *((end, -(-cycles * end // nbytes)) for end in ends)]
+    return [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(done)]
 
 
 class InstructionQueue:
@@ -119,7 +86,7 @@ class Core:
         number: Its number among those who ask memories, by which they serve in turn.
         ports: Ports to the memories.
         slots: Tiles that the (weight, KV) buffer holds.
-        tasks: Tasks, in order.
+        tasks: Steps of its lane, in order: whole numbers instead of arrays.
         queue: Its instructions; None if they are all there when it begins.
 
     Attributes:
@@ -130,7 +97,7 @@ class Core:
     number: int
     ports: Sequence[MemoryPort]
     slots: Sequence[int]
-    tasks: Sequence[Task]
+    tasks: Sequence[Step]
     queue: InstructionQueue | None = None
     records: list[Record] = field(default_factory=list)
 
@@ -158,7 +125,7 @@ class Core:
             if task.held_back:
                 yield ready
             buffer, port = buffers[task.is_kv], self.ports[task.path]
-            for index, (nbytes, cycles) in enumerate(task.tiles()):
+            for index, (nbytes, cycles) in enumerate(tiles_of(task)):
                 yield buffer.free.get()
                 if index == 0:
                     record.fetch_begun = int(self.env.now)
@@ -192,20 +159,20 @@ class Core:
             for path, rate, nbytes in task.sides:
                 written = env.event()
                 sides.append(written)
-                self.ports[path].write(self.number, nbytes, rate, written.succeed)
+                self.ports[path].write(self.number, int(nbytes), rate, written.succeed)
             if task.pre_cycles:
                 with vector_unit.request() as turn:
                     yield turn
-                    yield from self._execute(task.pre_cycles)
+                    yield from self._execute(int(task.pre_cycles))
             ready.succeed()
             record.array_begun = int(env.now)
             if task.path < 0:
-                yield from self._execute(task.cycles)
+                yield from self._execute(int(task.cycles))
             else:
                 buffer = buffers[task.is_kv]
                 with array.request() as turn:
                     yield turn
-                    for index in range(task.n_tiles):
+                    for index in range(-(-int(task.stream_bytes) // int(task.tile_bytes))):
                         cycles = yield buffer.tiles.get()
                         if index == 0:
                             record.array_begun = int(env.now)

@@ -1,13 +1,14 @@
 """Run phases on the SimPy machine, one after the other."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from carsim.machine.lanes import Ints
-from carsim.machine.parts.core import Core, InstructionQueue, Record, Task
+from carsim.machine.lanes import Ints, Step
+from carsim.machine.parts.core import Core, InstructionQueue, Record
 from carsim.machine.parts.port import MemoryPort, Process
 from carsim.machine.phase import MOST_PLAYED, Phase, Timing, moved_bytes
 
@@ -114,9 +115,8 @@ class _Run:
         """The dispatcher."""
         dispatch = self._phase.dispatch
         if dispatch is not None:
-            computing = dispatch.computing[self._index].tolist()
-            given = dispatch.registers, computing, dispatch.cores, self._send
-            yield from dispatch.schedule.dispatch(self._env, *given)
+            computing = dispatch.cases.computing[self._index].tolist()
+            yield from dispatch.hw.dispatch(dispatch.schedule, self._env, computing, self._send)
         self.dispatched_at = int(self._env.now)
 
     def _send(self, sequence: int, instruction: int, core: int) -> simpy.Event | None:
@@ -160,31 +160,26 @@ class _Run:
             number = int(np.flatnonzero(queues.lanes[index] == lane)[0])
             sequences = int((queues.assigned[index] == number).sum())
             instructions = sequences * queues.registers.instructions_per_sequence
-            cycles = sum(task.pre_cycles + task.cycles for task in tasks)
+            cycles = sum(int(task.pre_cycles + task.cycles) for task in tasks)
             core.queue = InstructionQueue(self._env, queues.depth, instructions, cycles)
             self._queues[number] = core.queue
         return core
 
-    def _tasks(self, lane: int) -> tuple[Task, ...]:
+    def _tasks(self, lane: int) -> tuple[Step, ...]:
         """The steps of one lane; none if it has nothing to do."""
 
-        def figure(values: Ints) -> int:
+        def figure(values: Ints) -> Any:
             column = values[:, lane] if values.shape[1] > 1 else values[:, 0]
             return int(column[self._index] if len(column) > 1 else column[0])
 
-        names = ("pre_cycles", "cycles", "stream_bytes", "tile_bytes")
         tasks = tuple(
-            Task(
-                **{name: figure(getattr(step, name)) for name in names},
+            step._replace(
+                pre_cycles=figure(step.pre_cycles),
+                cycles=figure(step.cycles),
+                stream_bytes=figure(step.stream_bytes),
+                tile_bytes=figure(step.tile_bytes),
                 path=step.path if figure(step.stream_bytes) else -1,
-                rate=step.rate,
-                is_kv=step.is_kv,
-                sides=tuple(
-                    (path, rate, figure(nbytes))
-                    for path, rate, nbytes in step.sides
-                    if figure(nbytes)
-                ),
-                held_back=step.held_back,
+                sides=tuple((*on, figure(nbytes)) for *on, nbytes in step.sides if figure(nbytes)),
             )
             for step in self._phase.steps
         )

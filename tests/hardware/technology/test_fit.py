@@ -6,7 +6,6 @@ from carsim.cost.fit import (
     FitRow,
     activation_bytes_per_token,
     check_fit,
-    sequences_per_core,
     widest_activations,
 )
 from carsim.design import load_design, override
@@ -74,9 +73,9 @@ def test_a_buffer_holds_one_tile_that_is_read_and_one_that_is_filled(buffer: str
 
 def test_sequences_left_over_make_the_fullest_core() -> None:
     machine = override(ZCU102, {"machine.cores": 4}).machine
-    dealt = [sequences_per_core(machine, batch, split=False) for batch in (1, 4, 5, 8, 9)]
+    dealt = [machine.sequences_per_core(batch) for batch in (1, 4, 5, 8, 9)]
     assert dealt == [1, 1, 2, 2, 3]
-    assert [sequences_per_core(machine, batch, split=True) for batch in (1, 5)] == [1, 5]
+    assert [machine.sequences_per_core(batch, split=True) for batch in (1, 5)] == [1, 5]
 
 
 def test_several_misfits_are_all_reported() -> None:
@@ -89,9 +88,9 @@ def test_several_misfits_are_all_reported() -> None:
 def test_widest_activations_are_those_of_the_mlp() -> None:
     # Residual, block input, gate and up, of one sequence a core; without a gate, up alone.
     widest = widest_activations(ZCU102.model, ZCU102.machine, 2, 2110)
-    assert (widest.nbytes, widest.sequences) == (2 * (2 * 4096 + 2 * 11008), 1)
+    assert widest == (2 * (2 * 4096 + 2 * 11008), 1)
     plain = override(ZCU102, {"model.body.mlp": "plain", "model.body.ffn_size": 22_016})
-    assert widest_activations(plain.model, plain.machine, 2, 2110).nbytes == widest.nbytes
+    assert widest_activations(plain.model, plain.machine, 2, 2110) == widest
 
 
 def test_a_token_of_prefill_takes_the_inner_width_of_the_mlp() -> None:
@@ -109,7 +108,7 @@ def test_tensor_mapping_works_on_all_sequences_with_a_share_of_the_columns() -> 
     design = override(ZCU102_16GB, {"machine.mapping": "tensor"})
     # A quarter of the residual, the input, a quarter of gate and up; down reads all 11008 instead.
     expected = 8 * 2 * (1024 + max(4096 + 2 * 2752, 11008 + 1024))
-    assert widest_activations(design.model, design.machine, 8, 2110)[:2] == (expected, 8)
+    assert widest_activations(design.model, design.machine, 8, 2110) == (expected, 8)
     # All eight sequences, a quarter of the heads: as much as two whole sequences.
     (row,) = [row for row in check_fit(design, VILA_U).rows if row.what.startswith("the head's")]
     assert row.needed == 8 * 122_880 // 4
@@ -120,11 +119,11 @@ def test_by_heads_attention_holds_all_sequences_and_mlps_their_own() -> None:
     design = override(ZCU102_16GB, {"machine.mapping": "heads"})
     # A quarter of the residual, the input, a quarter of Q, K and V, one head's scores, the output.
     expected = 8 * 2 * (1024 + 4096 + 3 * 1024 + 50_000 + 1024)
-    assert widest_activations(design.model, design.machine, 8, 50_000)[:2] == (expected, 8)
+    assert widest_activations(design.model, design.machine, 8, 50_000) == (expected, 8)
     # Residual, block input, gate and up of one sequence.
     wide = override(design, {"machine.cores": 8, "model.body.ffn_size": 65_536})
     expected = 2 * (2 * 4096 + 2 * 65_536)
-    assert widest_activations(wide.model, wide.machine, 8, 1)[:2] == (expected, 1)
+    assert widest_activations(wide.model, wide.machine, 8, 1) == (expected, 1)
     rows = {row.what: row for row in check_fit(design, VILA_U).rows}
     head = rows["the head's keys and values in the KV buffer"]
     assert (head.needed, head.detail) == (2 * 122_880, "2 sequences per core")
