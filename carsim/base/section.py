@@ -54,21 +54,17 @@ class FieldError(ValueError):
         super().__init__(f"{field}: {problem}; {cure}")
 
 
-class Strict(BaseModel):
-    """A part of a file: immutable, strictly typed, unknown keys forbidden."""
-
-    # Deferred: a section is built with what it is part of, and not for itself before.
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
-
-
-class Section(Strict):
-    """A section of a file in YAML; in JSON, its lists would not be taken for tuples.
+class Section(BaseModel):
+    """A part of a file: immutable, strictly typed, unknown keys forbidden.
 
     Attributes:
         obsolete: Keys that earlier versions had, each with the reason why it has no effect any
             more, such as ``{"prefetch": "fetching ahead across phases is not modelled"}``. They
             are accepted, left out of the section, and named in a warning.
     """
+
+    # Deferred: a section is built with what it is part of, and not for itself before.
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
 
     obsolete: ClassVar[Mapping[str, str]] = {}
 
@@ -105,6 +101,13 @@ class GrownSection(Section):
         return {name: value for name, value in write(self).items() if name not in unsaid}
 
 
+def tuples(value: Any) -> Any:
+    """Contents of a file with a tuple for each list, as strict sections want them."""
+    if isinstance(value, Mapping):
+        return {key: tuples(item) for key, item in value.items()}
+    return tuple(map(tuples, value)) if isinstance(value, list) else value
+
+
 class Problem(NamedTuple):
     """One problem of a document.
 
@@ -119,42 +122,29 @@ class Problem(NamedTuple):
     cure: str
 
 
-def explained(
-    error: ValidationError, place: str, raw: Any, model: type[BaseModel], cure: str = ""
-) -> InputError:
+def explained(error: ValidationError, place: str, raw: Any, cure: str = "") -> InputError:
     """The error message for a file that pydantic refuses, whatever kind of file it is.
 
     Args:
         error: What pydantic found.
         place: The file.
         raw: What it holds, as it was validated.
-        model: Model of the whole file.
         cure: What else to do about a file that carsim itself has written.
     """
-    found = first_problem(error, raw, model, cure)
+    found = first_problem(error, raw, cure)
     return InputError(f"{place}: $" + f".{found.path}" * bool(found.path), *found[1:])
 
 
-def first_problem(
-    error: ValidationError, raw: Any, model: type[BaseModel] | None = None, cure: str = ""
-) -> Problem:
+def first_problem(error: ValidationError, raw: Any, cure: str = "") -> Problem:
     """The problem to mend first, and in its cure how many more there are.
 
     Args:
         error: What pydantic found.
         raw: What was validated.
-        model: Its model, which knows the keys that there are; sections say them themselves.
         cure: What else to do than to mend the field.
     """
-    # An unknown key explains one that is missing.
-    first, *more = sorted(
-        error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden"
-    )
+    first, *more = error.errors(include_url=False)
     found = _explain(dict(first), raw)
-    if first["type"] == "extra_forbidden":
-        *sections, key = first["loc"]
-        hint = choose(key, _keys_of(model, sections), "known here:")
-        found = Problem(found.path, f"unknown key {shown(key)}", hint)
     is_told = found.cure or cure or first["type"] == "value_error"
     cures = [", or ".join(filter(None, [found.cure, cure])) if is_told else _LISTED]
     if more:
@@ -188,7 +178,7 @@ def _explain(found: dict[str, Any], raw: Any) -> Problem:
 
     if isinstance(clash := context.get("error"), FieldError):
         return told(clash.problem, clash.cure, *filter(None, clash.field.split(".")))
-    if clash is not None and kind != "json_invalid":
+    if clash is not None:
         return told(*_parted(str(clash)))
     if kind == "missing":
         return told("is missing", "add it")
@@ -200,24 +190,12 @@ def _explain(found: dict[str, Any], raw: Any) -> Problem:
         return told(problem, _choice(context["tag"], expected), "kind")
     if kind in ("model_type", "model_attributes_type", "dict_type"):
         return told(f"should be a section, got {shown(value)}", "write 'key: value' lines below it")
-    if kind == "json_invalid":
-        return told(found["msg"], "")
     problem = f"{found['msg'].removeprefix('Input ')}, got {shown(value)}"
     if kind == "literal_error":
         return told(problem, _choice(value, context["expected"]))
     if kind in ("int_type", "float_type") and isinstance(value, str):
         return told(problem, "write a plain number, without quotes, unit or leading zero")
     return told(problem, _CURES.get(kind, ""))
-
-
-def _keys_of(model: type[BaseModel] | None, location: Sequence[int | str]) -> list[str]:
-    """Keys that a section of a model may have, given the way to it."""
-    sections = [] if model is None else [model]
-    for part in location:
-        fields = [each.model_fields[part] for each in sections if part in each.model_fields]
-        if fields:  # not the number of an item, nor the name of an alternative
-            sections = [found for field in fields for found in sections_of(field.annotation)]
-    return sorted({name for each in sections for name in each.model_fields})
 
 
 def sections_of(annotation: Any) -> list[type[BaseModel]]:

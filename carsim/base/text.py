@@ -21,7 +21,7 @@ def number(value: float, digits: int = 4) -> str:
 
 
 CONTROL = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 """What is no text but a command to a terminal, or half of a character."""
 

@@ -12,7 +12,7 @@ from pydantic import (
     model_validator,
 )
 
-from carsim.base.section import Strict
+from carsim.base.section import Section
 from carsim.decisions.attention import Attention
 from carsim.decisions.replay import FASTCAR, Pairs, Rule, Scope
 from carsim.decisions.trace import Geometry, TraceMeta
@@ -25,7 +25,7 @@ _NAME = r"^[A-Za-z0-9_.\-]+$"
 FilePath = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
-class TokenSampling(Strict):
+class TokenSampling(Section):
     """Sampling of tokens that are not given, one per guidance pair.
 
     Attributes:
@@ -47,7 +47,7 @@ class TokenSampling(Strict):
         return self
 
 
-class BaseRecipe(Strict):
+class BaseRecipe(Section):
     """Fields that every recipe has."""
 
     name: Annotated[str, StringConstraints(pattern=_NAME)]

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Discriminator, Field, NonNegativeInt, PositiveInt, Tag, model_validator
 
-from carsim.base.section import Strict
+from carsim.base.section import Section
 from carsim.decisions.replay import Pairs
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.decoding import BaseRecipe, FilePath, Method, Taus, TokenSampling
@@ -29,7 +29,7 @@ class VocabularySampling(TokenSampling):
     visual_tokens: tuple[NonNegativeInt, NonNegativeInt] | None = None
 
 
-class CheckpointWeights(Strict):
+class CheckpointWeights(Section):
     """A checkpoint that transformers' ``save_pretrained`` wrote.
 
     Attributes:
@@ -46,7 +46,7 @@ _Prompt = Annotated[
 ]
 
 
-class Guidance(Strict):
+class Guidance(Section):
     """Classifier-free guidance: each video has a second row with a blank prompt.
 
     Attributes:

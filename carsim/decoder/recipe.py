@@ -1,6 +1,5 @@
 """The recipe of a trace: one strict YAML file with everything that capturing needs."""
 
-import json
 from collections.abc import Iterable
 from math import inf
 from pathlib import Path
@@ -19,7 +18,7 @@ from pydantic import (
 )
 
 from carsim.base.errors import InputError
-from carsim.base.section import Strict, explained, file_schema
+from carsim.base.section import Section, explained, file_schema, tuples
 from carsim.decisions.replay import Pairs
 from carsim.decisions.trace import Geometry
 from carsim.decisions.trace.precision import DecoderPrecision
@@ -36,7 +35,7 @@ _PACKAGE = Path(__file__).parents[1]
 _SHIPPED = (_PACKAGE, _PACKAGE.parent / "traces", _PACKAGE.parent / "studies" / "twin")
 
 
-class SceneRecipe(Strict):
+class SceneRecipe(Section):
     """One clip from the recipe's file of scenes; see :mod:`carsim.decoder.content.scenes`.
 
     Attributes:
@@ -48,7 +47,7 @@ class SceneRecipe(Strict):
     caption: str
 
 
-class VideoRecipe(Strict):
+class VideoRecipe(Section):
     """One clip from a video or a folder of pictures; see :mod:`carsim.decoder.content.videos`.
 
     Attributes:
@@ -62,17 +61,17 @@ class VideoRecipe(Strict):
     every: PositiveInt = 1
 
 
-def _names_video(clip: object) -> bool:
-    return isinstance(clip, VideoRecipe) or (isinstance(clip, dict) and "video" in clip)
+def _has_video(given: Any) -> bool:
+    return isinstance(given, VideoRecipe) or (isinstance(given, dict) and "video" in given)
 
 
 _AnyClip = Annotated[
     Annotated[SceneRecipe, Tag("of a scene")] | Annotated[VideoRecipe, Tag("of a video")],
-    Discriminator(lambda given: "of a video" if _names_video(given) else "of a scene"),
+    Discriminator(lambda given: "of a video" if _has_video(given) else "of a scene"),
 ]
 
 
-class QualityRecipe(Strict):
+class QualityRecipe(Section):
     """A measurement of quality against decoding without replay and with dense attention.
 
     Attributes:
@@ -241,9 +240,9 @@ def parse_recipe(
     """
     kind = CheckpointRecipe if isinstance(loaded.get("weights"), dict) else Recipe
     try:
-        recipe = kind.model_validate_json(json.dumps(loaded))  # JSON has lists for tuples
+        recipe = kind.model_validate(tuples(loaded))
     except ValidationError as error:
-        raise explained(error, str(path), loaded, kind) from error
+        raise explained(error, str(path), loaded) from error
     usual = (path.parent, Path(), *_SHIPPED, *also_from)
     named = {f"$.{field}": getattr(recipe, field, None) for field in ("codebook", "scenes")}
     weights = recipe.weights

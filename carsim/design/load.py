@@ -22,7 +22,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from carsim.base.errors import InputError
-from carsim.base.section import Section, first_problem
+from carsim.base.section import Section, first_problem, tuples
 from carsim.base.text import choose
 from carsim.base.yaml_file import MAX_DEPTH, parse_yaml, read_mapping, shown
 from carsim.design.design import Design
@@ -134,7 +134,7 @@ def preset_board(name: str, where: str) -> Board:
     Raises:
         InputError: No such preset.
     """
-    return Board.model_validate(_tuples(_preset("board", name, where)))
+    return Board.model_validate(tuples(_preset("board", name, where)))
 
 
 def build_design(raw: Mapping[str, Any], place: str, overridden: Iterable[str] = ()) -> Design:
@@ -148,7 +148,7 @@ def build_design(raw: Mapping[str, Any], place: str, overridden: Iterable[str] =
     Raises:
         InputError: The first thing that is wrong, and how many more there are.
     """
-    raw = _tuples(raw)
+    raw = tuples(raw)
     try:
         return Design.model_validate(raw)
     except ValidationError as error:
@@ -213,13 +213,6 @@ def _path(folder: Path, name: Any, where: str, cure: str) -> Path:
     if not isinstance(name, str) or not name or not name.isprintable():
         raise InputError(where, f"{shown(name)} is no path", cure)
     return folder / name
-
-
-def _tuples(value: Any) -> Any:
-    # Strict validation wants tuples where YAML can only write lists.
-    if isinstance(value, Mapping):
-        return {key: _tuples(item) for key, item in value.items()}
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
 
 
 def _with_bases(raw: Mapping[str, Any], file: Path, assigned: Mapping[str, Any]) -> dict[str, Any]:

@@ -168,7 +168,7 @@ def load_study(path: str | Path, workload: Workload | None = None) -> Study:
             text = yaml_text(contents)
         file = StudyFile.model_validate(contents)
     except ValidationError as error:
-        raise explained(error, place, contents, StudyFile) from None
+        raise explained(error, place, contents) from None
     file, work = _decoded(file, folder, place)
     axes = tuple(
         parse_axis(name, body, f"{place}: $.axes.{name}") for name, body in file.axes.items()

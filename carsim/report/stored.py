@@ -364,4 +364,4 @@ def _checked(document: dict[str, Any], place: str) -> StoredRun:
         # Through JSON text, whose lists strict models take for tuples.
         return StoredRun.model_validate_json(json.dumps(document))
     except ValidationError as error:
-        raise explained(error, place, document, StoredRun, AGAIN) from None
+        raise explained(error, place, document, AGAIN) from None

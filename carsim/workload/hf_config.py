@@ -221,7 +221,7 @@ def load_hf_config(path: Path, kinds: Collection[str] = READ) -> HfFile:
     try:
         config = HfConfig.model_validate_json(json.dumps(whole))  # where lists are tuples
     except ValidationError as error:
-        found = first_problem(error, whole, HfConfig)
+        found = first_problem(error, whole)
         raise InputError(f"{place}.{found.path}", found.problem, found.cure) from None
     return HfFile(path, place, config)
 

@@ -180,6 +180,7 @@ def test_scores_kept_in_steps_change_no_decision(tmp_path: Path, tiny: Trace) ->
     ("changes", "words"),
     [
         ({"seed": "absent"}, "$.seed: is missing; add it"),
+        ({"clips": ["a"]}, "$.clips.0: should be a section, got 'a'"),
         ({"colour": "red"}, "$.colour: unknown key 'colour'; known here"),
         ({"n_frames": 2.0}, "$.n_frames: should be a valid integer, got 2.0"),
         ({"clips": []}, "$.clips"),

@@ -98,7 +98,7 @@ def test_names_that_are_none_are_refused(folder):
         (("sweep", "study.yaml", "--out", ""), "argument 4: is empty; leave it out, or fill it in"),
         (("report", ""), "argument 2: is empty"),
         (("run", "toy.yaml", "--out", "a\udcff"), r"'a\udcff': is not UTF-8 text; rename"),
-        (("run", "a\x1b[31mb\n"), r"a\x1b[31mb\n"),
+        (("run", "a\x1b[31mb\n\u2028"), r"a\x1b[31mb\n\u2028"),
     ):
         assert place in refusal(call(*arguments))
     assert sorted(path.name for path in folder.iterdir()) == ["study.yaml", "toy.npz", "toy.yaml"]

@@ -1,7 +1,7 @@
 """Metadata of a trace: one strict, frozen schema, stored as one JSON string in the file."""
 
 import math
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 import numpy as np
 from pydantic import (
@@ -18,7 +18,8 @@ from pydantic import (
 )
 from pydantic_core import from_json
 
-from carsim.base.section import Strict, explained
+from carsim.base.errors import InputError
+from carsim.base.section import Section, explained, tuples
 from carsim.base.statistics import Interval, bootstrap_mean
 from carsim.base.text import shortened
 from carsim.decisions.attention import Attention
@@ -56,7 +57,7 @@ Tau = Annotated[float, AfterValidator(_not_nan)]
 Text = Annotated[str, StringConstraints(min_length=1)]
 
 
-class TraceSection(Strict):
+class TraceSection(Section):
     """A section of the metadata of a trace, in whose JSON numbers may be infinite."""
 
     model_config = ConfigDict(ser_json_inf_nan="constants")
@@ -328,16 +329,15 @@ def parse_meta(text: str, place: str) -> TraceMeta:
         InputError: Unparsable JSON, another schema version, or a field that is missing, unknown
             or wrong; the message names the first bad field and how many more there are.
     """
+    cure = "capture the trace again"
     try:
-        return TraceMeta.model_validate_json(text)
+        contents = from_json(text)
+    except ValueError as error:
+        raise InputError(f"{place}: $", f"Invalid JSON: {error}", cure) from None
+    raw = tuples(contents)
+    if isinstance(raw, dict) and "content" in raw:
+        raw["content"] = contents["content"]  # free, and lists in it stay lists
+    try:
+        return TraceMeta.model_validate(raw)
     except ValidationError as error:
-        cure = "capture the trace again"
-        raise explained(error, place, json_contents(text), TraceMeta, cure) from error
-
-
-def json_contents(text: str) -> Any:
-    """Contents of the JSON, to find the mistake in them; None if it is no JSON."""
-    try:
-        return from_json(text)
-    except ValueError:
-        return None
+        raise explained(error, place, contents, cure) from error

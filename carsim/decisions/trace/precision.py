@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, PositiveInt, model_validator
 
-from carsim.base.section import Strict
+from carsim.base.section import Section
 
 Bits = Literal[2, 3, 4, 8, 16]
 
@@ -34,7 +34,7 @@ def in_short(
     )
 
 
-class Grouped(Strict):
+class Grouped(Section):
     """Bits of numbers that share scale and zero point in groups; a bare number says the bits.
 
     Attributes:
@@ -52,7 +52,7 @@ class Grouped(Strict):
         return {"bits": raw} if isinstance(raw, int) else raw
 
 
-class Calibration(Strict):
+class Calibration(Section):
     """Samples from which ranges, polishing and compensation are found: a teacher-forced prefix.
 
     Attributes:
@@ -64,7 +64,7 @@ class Calibration(Strict):
     frames: PositiveInt = 1
 
 
-class DecoderPrecision(Strict):
+class DecoderPrecision(Section):
     """Bits of everything, and what is done about outliers (QuartDepth, arXiv 2503.16709).
 
     Attributes:
