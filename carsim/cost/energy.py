@@ -25,7 +25,7 @@ below the value (``carsim validate boards --every``).
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import fsum
 from typing import NamedTuple
 
@@ -45,8 +45,7 @@ DEVICE_GBIT = 8
 """Density of the devices that standby constants are of, 1 GiB each; others draw as much each."""
 
 
-@dataclass(frozen=True, slots=True)
-class EnergyPart:
+class EnergyPart(NamedTuple):
     """Joules of one component.
 
     Attributes:
@@ -109,8 +108,7 @@ class EnergyReport:
         fast, slow = times or (1.0, 1.0)
         return EnergyReport(
             tuple(
-                replace(
-                    part,
+                part._replace(
                     value_j=part.value_j * factor,
                     low_j=part.low_j * factor * (fast if part.idle else 1.0),
                     high_j=part.high_j * factor * (slow if part.idle else 1.0),

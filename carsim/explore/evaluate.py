@@ -21,7 +21,7 @@ from carsim.decisions.trace import Trace, dense
 from carsim.design import Design, override
 from carsim.design.load import PRESET_PATHS
 from carsim.explore.axis import PSEUDO_PATHS
-from carsim.explore.points import Point
+from carsim.explore.points import DECISION_PATHS, Point
 from carsim.explore.study import Study, trace_names
 from carsim.machine.batches import Batches, make_batches
 from carsim.machine.hardware import Columns, Hardware, structure_of
@@ -141,11 +141,12 @@ class Evaluator:
     def _rows(self, points: Sequence[Point]) -> list[Row]:
         rows: list[Row] = [{} for _ in points]
         fitted: dict[int, Fitted] = {}
+        twins: dict[str, Fitted] = {}
         for place, point in enumerate(points):
             try:
-                asked = self.asked(point.changes)
-                fit = fit_of(asked.design, asked.sources, asked.video)
-                fitted[place] = Fitted(asked, fit)
+                twin = twins.get(key := point.without(*DECISION_PATHS))
+                fitted[place] = self._fitted(point.changes, twin)
+                twins.setdefault(key, fitted[place])
             except InputError as error:
                 rows[place] = _refused(error)
         # A design that does not fit is simulated only if the study says so.
@@ -168,6 +169,14 @@ class Evaluator:
             }
         return rows
 
+    def _fitted(self, changes: Mapping[str, Any], twin: "Fitted | None") -> "Fitted":
+        """A point that is not refused; its twin differs in :data:`DECISION_PATHS` alone."""
+        if twin is None:
+            asked = self.asked(changes)
+            return Fitted(asked, fit_of(asked.design, asked.sources, asked.video))
+        decisions = {p: each for p, each in changes.items() if p.startswith(DECISION_PATHS)}
+        return twin.deciding(self.asked(changes, override(twin.asked.design, decisions)))
+
     def _sources(self, design: Design, changes: Mapping[str, Any]) -> Sources:
         """The traces of a point, or its workload as one."""
         study, work = self.study, self.study.workload
@@ -188,6 +197,12 @@ class Fitted:
 
     asked: Asked
     fit: FitReport
+
+    def deciding(self, asked: Asked) -> "Fitted":
+        """This hardware with other decisions."""
+        found = Fitted(asked, self.fit)
+        vars(found).update(hardware=self.hardware, structure=self.structure)
+        return found
 
     @cached_property
     def hardware(self) -> str:

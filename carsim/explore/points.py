@@ -16,7 +16,10 @@ from carsim.base.groups import grouped
 from carsim.explore.study import MOST_POINTS, Study, value_of
 from carsim.machine.hardware import SECTION_COLUMNS
 
-SOFT_PATHS = ("policy.tau", "policy.schedule", "policy.decision_scope", "energy", "trace", "replay")
+DECISION_PATHS = ("policy.tau", "policy.decision_scope")
+"""Fields of which nothing but decisions follows: no hardware and no fit."""
+
+SOFT_PATHS = (*DECISION_PATHS, "policy.schedule", "energy", "trace", "replay")
 """Axes below these leave the phases of the hardware as they are: such points are neighbours."""
 
 COLUMN_PATHS = (

@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 
 from carsim.base.errors import InputError
 from carsim.decisions.replay import FASTCAR, ReplayRule
-from carsim.decisions.trace import Decisions
+from carsim.decisions.trace import Decisions, replay_ratio
+
+CODED = 16
+"""Sequences whose decisions have one bit each in a code."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +44,7 @@ class Batches:
     parts: "tuple[Batches, ...]" = ()
     _distinct: "dict[Hashable, DistinctRows]" = field(default_factory=dict, init=False)
     _codes: dict[Hashable, Any] = field(default_factory=dict, init=False)
+    _ratios: dict[int, tuple[float, float]] = field(default_factory=dict, init=False)
 
     @property
     def every_part(self) -> "tuple[Batches, ...]":
@@ -59,14 +63,15 @@ class Batches:
         if reads is not None:
             tokens, runs = reads
             reads = tokens[:most, steps], runs[:most, steps]
-        return replace(self, replay=self.replay[:most, steps], reads=reads)
+        return replace(self, replay=self.replay[:most, steps], reads=reads, parts=())
 
     def of_layers(self, layers: Sequence[int]) -> "Batches":
         """The same of some layers."""
         if len(layers) == self.replay.shape[2]:
             return self
         reads = self.reads and (self.reads[0][..., layers], self.reads[1][..., layers])
-        return replace(self, replay=self.replay[:, :, layers], reads=reads)
+        parts = tuple(each.of_layers(layers) for each in self.parts)
+        return replace(self, replay=self.replay[:, :, layers], reads=reads, parts=parts)
 
     def distinct(self, steps: NDArray[np.intp], group: slice) -> "DistinctRows":
         """The different rows of decisions of some steps and sequences.
@@ -77,9 +82,7 @@ class Batches:
         """
         key = (steps.tobytes(), group.start, group.stop)
         if key not in self._distinct:
-            if key[1:] not in self._codes:
-                self._codes[key[1:]] = _codes(self.replay[..., group])
-            codes, rows = self._codes[key[1:]]
+            codes, rows = self._coded(group)
             codes = codes[:, steps]
             each = [np.bincount(of_batch.ravel(), minlength=len(rows)) for of_batch in codes]
             counts = np.array(each, np.int64)
@@ -88,6 +91,23 @@ class Batches:
             number_of[used] = np.arange(len(used))
             self._distinct[key] = DistinctRows(rows[used], counts[:, used], codes, number_of)
         return self._distinct[key]
+
+    def _coded(self, group: slice) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """As :func:`_codes`; those of parts are put together, as each part needs its own too."""
+        key = group.start, group.stop
+        if key not in self._codes:
+            if self.parts and group.stop - group.start <= CODED:
+                codes, (rows, *_) = zip(*(part._coded(group) for part in self.parts), strict=True)
+                self._codes[key] = np.concatenate(codes), rows
+            else:
+                self._codes[key] = _codes(self.replay[..., group])
+        return self._codes[key]
+
+    def replay_ratio(self, steps: int) -> tuple[float, float]:
+        """As :func:`carsim.decisions.trace.replay_ratio` with so many steps in a frame."""
+        if steps not in self._ratios:
+            self._ratios[steps] = replay_ratio(self.replay, steps)
+        return self._ratios[steps]
 
     @cached_property
     def computing_counts(self) -> NDArray[np.int64]:
@@ -124,10 +144,11 @@ class DistinctRows:
 def _codes(replay: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Codes of the rows of bool[..., W], and the sequences that compute by code, bool[codes, W].
 
-    Up to 16 sequences have one bit each, the first the highest, and rows that never occur a code.
+    Up to :data:`CODED` sequences have one bit each, the first the highest, and rows that never
+    occur have a code.
     """
     width = replay.shape[-1]
-    if width > 16:  # a table of all possible rows would be large
+    if width > CODED:  # a table of all possible rows would be large
         rows = ~replay.reshape(-1, width)
         first, row_of = distinct_rows(np.packbits(rows, axis=-1), 1 << 8)
         return row_of.reshape(replay.shape[:-1]), rows[first]

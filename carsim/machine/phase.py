@@ -5,7 +5,7 @@ write are done. Nothing crosses that boundary, so that a phase is a pure functio
 whole numbers, and a run is a sum over its distinct phases, each times how often it occurs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import islice
@@ -326,29 +326,34 @@ class PhaseTotals:
     booked: tuple[int, ...]
 
 
-def exactly(counts: Ints, figures: Ints) -> Any:
-    """Sums of figures [D, n, k], each so often, [D or 1, n]: Python's integers, [D, k].
+def exactly(counts: Ints, figures: Ints) -> NDArray[Any]:
+    """Sums of figures [D, n, k], each so often, [D or 1, P, n]: Python's integers, [D, P, k].
 
     They are right whatever their size.
     """
-    if int(counts.sum(axis=1).max()) * int(figures.max(initial=0)) >= 1 << 62:
+    if int(counts.sum(axis=-1).max()) * int(figures.max(initial=0)) >= 1 << 62:
         counts = counts.astype(object)
-    return (counts[:, None] @ figures)[:, 0].tolist()
+    return (counts @ figures).astype(object)
 
 
-def totals_of(weighted: Sequence[tuple[Outcome, Ints]], designs: int = 1) -> list[PhaseTotals]:
-    """Sum outcomes of D designs, each of their phases with how often it occurs, [D or 1, n]."""
-    names = [each.name for each in fields(Outcome)]
-    count, sums = np.zeros(designs, np.int64), []
-    widths: list[int | None] = [None] * len(names)
+def totals_of(
+    weighted: Sequence[tuple[Outcome, Ints]], designs: int = 1
+) -> list[list[PhaseTotals]]:
+    """Sums of outcomes on each of D designs, for each of P parts of the batches.
+
+    Args:
+        weighted: Outcomes, and how often their phases occur in each part, [D or 1, P or 1, n].
+        designs: D.
+    """
+    sums: Any = 0
     for outcome, counts in weighted:
-        every = [by_design(getattr(outcome, name), designs) for name in names]
-        widths = [None if each.ndim == 2 else each.shape[2] for each in every]
-        sums.append(exactly(counts, np.concatenate([*map(np.atleast_3d, every)], axis=2)))
-        count += counts.sum(axis=1)
-    totals = []
-    for number, *parts in zip(count.tolist(), *sums, strict=True):
-        total = map(sum, zip(*parts, strict=True))
-        figures: Any = (next(total) if k is None else tuple(islice(total, k)) for k in widths)
-        totals.append(PhaseTotals(number, *figures))
-    return totals
+        every = [getattr(outcome, each.name) for each in fields(Outcome)]
+        figures = np.column_stack([np.ones_like(outcome.cycles), *every])
+        sums = sums + exactly(counts, by_design(figures, designs))
+    widths = [None, *(None if each.ndim == 1 else each.shape[1] for each in every)]
+
+    def total(figures: Iterator[Any]) -> PhaseTotals:
+        parts: Any = (next(figures) if k is None else tuple(islice(figures, k)) for k in widths)
+        return PhaseTotals(*parts)
+
+    return [[total(iter(figures)) for figures in of_design] for of_design in sums.tolist()]

@@ -148,17 +148,21 @@ def prefill_ops(hw: Hardware, tokens: int, window: int | None, dense: bool) -> O
 
 
 def _score(hw: Hardware, rule: ReplayRule | None, point: Point, share: Share) -> RuleWork:
-    """Work of a row's score on a core, if it is taken at this point of the layer.
+    """Work of a row's score on a core, if it is taken at this point of the layer."""
+    return _work(hw, rule, share.of) if decided_at(hw, rule) == point else NO_WORK
 
-    It is taken as early as the design says, if the rule is known by then; else, what can be
-    known before attention is taken beside it.
+
+def decided_at(hw: Hardware, rule: ReplayRule | None) -> Point | None:
+    """The point of the layer at which rows are scored, if they are.
+
+    It is as early as the design says, if the rule is known by then; else, what can be known before
+    attention is taken beside it.
     """
     if rule is None:
-        return NO_WORK
-    taken: Point = "residual" if at_residual(rule) else "attention"
-    if later(hw.design.machine.decision_at, rule.known_at) == "q":
-        taken = "q"
-    return _work(hw, rule, share.of) if taken == point else NO_WORK
+        return None
+    if at_residual(rule):
+        return "residual"
+    return "q" if later(hw.design.machine.decision_at, rule.known_at) == "q" else "attention"
 
 
 def _work(hw: Hardware, rule: ReplayRule | None, of: int = 1) -> RuleWork:

@@ -24,7 +24,7 @@ from carsim.machine.cases import AttendCases, MlpCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import Ints
 from carsim.machine.phase import Outcome, Phase, Timing, outcome
-from carsim.machine.phase_ops import at_residual, felt_by_mlp
+from carsim.machine.phase_ops import at_residual, decided_at, felt_by_mlp
 from carsim.workload.head import HeadPass, HeadStep, head_passes
 from carsim.workload.ops import Category
 
@@ -86,7 +86,7 @@ class Phases:
 
     def qkv(self, rule: ReplayRule | None) -> Outcome:
         """Norm and QKV projection; ``rule``: by which this step is scored, None if it is not."""
-        return self._take("qkv", rule)
+        return self._take("qkv", rule if decided_at(self.hw, rule) == "q" else None)
 
     def attention(self, rule: ReplayRule | None, cases: AttendCases) -> Outcome:
         """Attention over the cache, for n cases.
@@ -129,6 +129,7 @@ class Phases:
             self._mlp_bounds[key] = mlp_bound(self.hw, *key)
         return self._mlp_bounds[key]
 
+    @cached_property
     def head(self) -> Outcome:
         """All dependent passes of the head, for one step of all sequences."""
         times, designs = Counter(self.head_passes), len(self.hw.designs)

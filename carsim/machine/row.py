@@ -8,7 +8,6 @@ from typing import NamedTuple
 from carsim.base.units import GB
 from carsim.cost.energy import EnergyReport, Joules, energy
 from carsim.cost.fit import FitReport
-from carsim.decisions.trace import replay_ratio
 from carsim.design import Design
 from carsim.hardware.mapping import MAPPINGS
 from carsim.machine.batches import Batches
@@ -266,7 +265,7 @@ def simulate_rows(
     plan = Plan.of(phases, video, variant, batches.rule)
     simulations = simulate_designs(plan, batches)
     parts, steps = batches.every_part, video.tokens_per_frame // plan.tokens_per_step
-    ratios = [replay_ratio(each.replay, steps) for each in parts]
+    ratios = [each.replay_ratio(steps) for each in parts]
     rows = []
     for design, fit, number, part in candidates:
         simulation = simulations[part][number]

@@ -8,7 +8,7 @@ each distinct phase is taken once, and a run is a sum of phases, each times how 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,11 +49,11 @@ class Visits(NamedTuple):
         cycles = by_design(self.outcome.cycles, designs)[..., None]
         return (counts @ cycles)[..., 0]
 
-    def of_batches(self, begin: int, end: int) -> "Visits":
-        """The same of some batches; all of them are alike if there is one row of counts."""
-        if self.counts.shape[1] == 1:
-            return self
-        return self._replace(counts=self.counts[:, begin:end], first=self.first[:, begin:end])
+    def of_parts(self, sizes: Ints) -> Ints:
+        """Visits of parts of so many batches, int64[D or 1, P, n]; one row: all are alike."""
+        if self.counts.shape[1] > 1:
+            return np.add.reduceat(self.counts, np.cumsum(sizes) - sizes, axis=1)
+        return self.counts * (sizes[:1] if (sizes == sizes[0]).all() else sizes)[:, None]
 
     def spread(self, figure: Ints) -> Ints:
         """A figure of the outcomes at each (layer-)step, 0 where other visits serve."""
@@ -145,44 +145,30 @@ def simulations(
     plan: Plan, batches: Batches, visits: Sequence[Visits], *, detail: bool
 ) -> list[tuple[Simulation, ...]]:
     """The simulation of each part and design from all visits of a run."""
-    begin, found = 0, []
-    for part in batches.every_part:
-        end = begin + len(part.replay)
-        some = [each.of_batches(begin, end) for each in visits]
-        found.append(_simulations(plan, part, some, detail=detail))
-        begin = end
-    return found
-
-
-def _simulations(
-    plan: Plan, batches: Batches, visits: Sequence[Visits], *, detail: bool
-) -> tuple[Simulation, ...]:
-    """The simulation of each design from all visits of its batches."""
-    designs, n_batches = len(plan.hw.designs), len(batches.replay)
-    batch_cycles = np.zeros((designs, n_batches), np.int64)
-    first_cycles = np.zeros((designs, n_batches), np.int64)
+    designs, parts = len(plan.hw.designs), batches.every_part
+    batch_cycles, first_cycles = np.zeros((2, designs, len(batches.replay)), np.int64)
+    of_kind: dict[str, list[tuple[Outcome, Ints]]] = {}
+    sizes = np.array([len(each.replay) for each in parts])
     for each in visits:
         batch_cycles += each.cycles(each.counts, designs)
         first_cycles += each.cycles(each.first, designs)
-    totals = {}
-    for name in dict.fromkeys(each.name for each in visits):
-        of_kind = [
-            (each.outcome, (each.counts + np.zeros((n_batches, 1), np.int64)).sum(axis=1))
-            for each in visits
-            if each.name == name
-        ]
-        totals[name] = totals_of(of_kind, designs)
-    totals["mlp"] = _with_mlp_bound(totals["mlp"], plan, batches)
-    return tuple(
-        Simulation(
-            plan.of_design(design),
-            {k: each[design] for k, each in totals.items() if k != "host" or each[design].cycles},
-            batch_cycles[design],
-            first_cycles[design],
-            tuple(each for each in visits if detail and each.outcome_of is not None),
-        )
-        for design in range(designs)
-    )
+        of_kind.setdefault(each.name, []).append((each.outcome, each.of_parts(sizes)))
+    totals = {name: totals_of(every, designs) for name, every in of_kind.items()}
+    totals["mlp"] = _with_mlp_bound(totals["mlp"], plan, parts)
+    detailed = tuple(each for each in visits if detail and each.outcome_of is not None)
+    plans = [plan.of_design(design) for design in range(designs)]
+
+    def simulation(part: int, design: int) -> Simulation:
+        end = int(sizes[: part + 1].sum())
+        own = slice(end - sizes[part], end)
+        every = {name: each[design][part % len(each[design])] for name, each in totals.items()}
+        if "host" in every and not every["host"].cycles:
+            del every["host"]
+        cycles, first = batch_cycles[design, own], first_cycles[design, own]
+        return Simulation(plans[design], every, cycles, first, detailed)
+
+    every = range(designs)
+    return [tuple(simulation(part, design) for design in every) for part in range(len(parts))]
 
 
 def prefill(plan: Plan) -> Iterator[Visits]:
@@ -197,24 +183,28 @@ def step_ends(plan: Plan) -> Iterator[Visits]:
     """Head and host, once a step."""
     once, each = np.ones((1, 1, 1), np.int64), np.zeros((1, len(plan.steps), 1), np.intp)
     if plan.hw.design.machine.include_head:
-        yield Visits("head", plan.phases.head(), once * len(plan.steps), once, each)
+        yield Visits("head", plan.phases.head, once * len(plan.steps), once, each)
     if np.any(plan.hw.host_cycles):
         yield Visits("host", plan.phases.host(), once * len(plan.steps), once, each)
 
 
-def _with_mlp_bound(totals: list[PhaseTotals], plan: Plan, batches: Batches) -> list[PhaseTotals]:
+def _with_mlp_bound(
+    totals: list[list[PhaseTotals]], plan: Plan, parts: Sequence[Batches]
+) -> list[list[PhaseTotals]]:
     """The bound of all MLPs: it knows no register groups, only how many sequences compute."""
-    bounds = []
+    sums: Any = 0
     for dense, layers in plan.hw.design.model.body.layers_by_mlp().items():
         bound = plan.phases.mlp_bound(plan.hw.rows, plan.rule, dense)
-        counts = batches.of_layers(layers).computing_counts
+        counts = np.array([part.of_layers(layers).computing_counts for part in parts])
         figures = np.concatenate([bound.cycles[..., None], bound.nbytes], axis=2)
-        bounds.append(exactly(counts[None], figures))
-    found = []
-    for total, *parts in zip(totals, *bounds, strict=True):
-        own, *moved = map(sum, zip(*parts, strict=True))
-        found.append(replace(total, bound_cycles=own, bound_dram_bytes=tuple(moved)))
-    return found
+        sums = sums + exactly(counts[None], figures)
+    return [
+        [
+            replace(of_kind[part % len(of_kind)], bound_cycles=own, bound_dram_bytes=tuple(moved))
+            for part, (own, *moved) in enumerate(of_design)
+        ]
+        for of_kind, of_design in zip(totals, sums.tolist(), strict=True)
+    ]
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def run(
     solved = phases if fidelity == SOLVED else Phases(phases.hw)
     rows = _with_interval(rows, index, solved)
     plan = replace(rows[index].simulation.plan, phases=solved)
-    head_cycles = int(phases.head().cycles[0]) * plan.n_steps
+    head_cycles = int(phases.head.cycles[0]) * plan.n_steps
     return Report(
         design=design,
         rows=tuple(rows),

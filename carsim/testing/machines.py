@@ -59,7 +59,7 @@ def layer_phases(mapping: str, batch: int, cores: int, rows: int) -> dict[str, O
         "attention": attend(phases, 20),
         "output": phases.output(),
         "mlp": phases.mlp(BASELINE, MlpCases(computing, None)),
-        "head": phases.head(),
+        "head": phases.head,
         "prefill": phases.prefill_layer(3),
     }
 

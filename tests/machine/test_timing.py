@@ -204,7 +204,7 @@ def test_a_head_bound_by_memory_streams_all_its_passes(rung: str) -> None:
     # 32 x 16 = 512 bytes, then per code 768 + 256 + 1024 + 1024 + 160 = 3232: 6976 bytes take 872
     # cycles. Each of five phases (input, and a layer and a classifier per code) begins with the
     # latency of 10, and ends with its last product: 2 rows of one tile, for a layer's of two.
-    outcome = Phases(ideal_hardware(head=TWO_CODES), rung).head()
+    outcome = Phases(ideal_hardware(head=TWO_CODES), rung).head
     assert outcome.cycles == 5 * 10 + 872 + 2 + 2 * (4 + 2)
     assert outcome.dram_bytes.tolist() == [[6976, 0]]
 
@@ -220,7 +220,7 @@ def test_a_head_bound_by_compute_runs_its_passes_one_after_the_other(rung, codes
     computed = sum(2 * 2 * (8 + 8) * code for code in passes)
     # Each phase waits 11 cycles for its first tile; layer and classifier norm meanwhile.
     waits = 11 + 2 * codes * (11 - 1)
-    assert Phases(hw, rung).head().cycles == waits + 2 * 512 + codes * per_code + computed
+    assert Phases(hw, rung).head.cycles == waits + 2 * 512 + codes * per_code + computed
 
 
 def test_the_bound_is_the_later_of_compute_and_all_bytes() -> None:
