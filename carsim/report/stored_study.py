@@ -5,14 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from carsim.base.errors import InputError
 from carsim.explore.frame import frame_of
 from carsim.explore.pareto import feasible, pareto
 from carsim.explore.store import Store, open_store
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DEFAULT_OBJECTIVES = {"seconds_per_video": "min", "energy_per_video_j": "min"}
 """Objectives of a study that names none."""
@@ -34,7 +35,7 @@ class StoredStudy:
     axes: tuple[str, ...]
     objectives: dict[str, str]
     constraints: tuple[str, ...]
-    frame: pd.DataFrame
+    frame: "pd.DataFrame"
 
     @classmethod
     def of(cls, store: Store) -> "StoredStudy":
@@ -77,12 +78,12 @@ class StoredStudy:
         return Counter(self.frame["status"])
 
     @cached_property
-    def fitting(self) -> pd.DataFrame:
+    def fitting(self) -> "pd.DataFrame":
         """Results that are answers."""
         return self.frame[self.frame["status"] == "ok"]
 
     @cached_property
-    def counted(self) -> pd.DataFrame:
+    def counted(self) -> "pd.DataFrame":
         """Answers that meet the constraints.
 
         Raises:
@@ -91,7 +92,7 @@ class StoredStudy:
         return feasible(self.frame, self.constraints)
 
     @cached_property
-    def front(self) -> pd.DataFrame:
+    def front(self) -> "pd.DataFrame":
         """The Pareto front, best in the first objective first; empty if no point counts.
 
         Raises:
@@ -105,7 +106,7 @@ class StoredStudy:
             raise
 
     @property
-    def knee(self) -> pd.DataFrame:
+    def knee(self) -> "pd.DataFrame":
         """The compromise on the front: one row, or none without a front."""
         return self.front[self.front["knee"].astype(bool)]
 

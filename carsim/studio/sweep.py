@@ -7,8 +7,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from carsim.base.errors import InputError
 from carsim.base.yaml_file import parse_yaml
 from carsim.design.load import shipped_designs
@@ -41,6 +39,8 @@ def swept(state: TabState, reach: Reach) -> Plot:
     Raises:
         InputError: No such field or figure, or no value that can be simulated.
     """
+    import pandas as pd
+
     point = point_of(state, reach)
     keys = list(dict.fromkeys(filter(None, (state.over, state.by))))
     metric = state.metric or HEADLINES[point.run.video.kind]

@@ -5,8 +5,6 @@ from dataclasses import replace
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from carsim.base.text import quantity
 from carsim.metrics import INTERVALS, METRICS
 from carsim.report.figures import shown_policies, style
@@ -15,6 +13,8 @@ from carsim.report.figures.pareto import heading
 from carsim.report.figures.plot import DASHES, Panel, Plot, Series, scale_of
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from carsim.report.stored import StoredRun
 
 MARKERS = ("o", "s", "^", "d", "*")
@@ -22,8 +22,10 @@ BAR_IN, FRAME_IN = 0.17, 1.0
 """Height of a bar, and of everything around the bars."""
 
 
-def run_rows(label: str, run: "StoredRun", *, own_only: bool = False) -> pd.DataFrame:
+def run_rows(label: str, run: "StoredRun", *, own_only: bool = False) -> "pd.DataFrame":
     """A row per simulated policy of a run: ``label``, ``policy``, fields of the design, metrics."""
+    import pandas as pd
+
     fields, rows = _fields(run.resolved_design), []
     for name, policy, _ in shown_policies({label: run}):
         if policy.is_chosen or not own_only:
@@ -33,7 +35,7 @@ def run_rows(label: str, run: "StoredRun", *, own_only: bool = False) -> pd.Data
 
 
 def metric_plot(
-    rows: pd.DataFrame,
+    rows: "pd.DataFrame",
     metrics: Sequence[str],
     axis: str = "policy",
     by: str = "",
@@ -81,21 +83,21 @@ def metric_plot(
     )
 
 
-def _best(rows: pd.DataFrame, metric: str, keys: list[str]) -> pd.DataFrame:
+def _best(rows: "pd.DataFrame", metric: str, keys: list[str]) -> "pd.DataFrame":
     """The best row of each group, in the order of the rows."""
     known, down = rows[rows[metric].notna()], METRICS[metric].better == "higher"
     ranked = known.sort_values(metric, ascending=not down, kind="stable")
     return ranked.drop_duplicates(keys).sort_index()
 
 
-def _scaled(part: pd.DataFrame, metric: str) -> list[float]:
+def _scaled(part: "pd.DataFrame", metric: str) -> list[float]:
     """Values in the unit of the axis: shares as percent."""
     factor = 100.0 if METRICS[metric].unit == "share" else 1.0
     return [factor * float(value) for value in part[metric]]
 
 
 def _bars(
-    parts: Sequence[pd.DataFrame],
+    parts: "Sequence[pd.DataFrame]",
     names: Sequence[str],
     places: Sequence[Any],
     axis: str,
@@ -123,7 +125,7 @@ def _bars(
 
 
 def _lines(
-    parts: Sequence[pd.DataFrame], names: Sequence[str], axis: str, metric: str, label: str
+    parts: "Sequence[pd.DataFrame]", names: Sequence[str], axis: str, metric: str, label: str
 ) -> Panel:
     looks = zip(cycle(colour for colour, _ in LOOKS), cycle(MARKERS), cycle(DASHES), strict=False)
     series = []
@@ -137,6 +139,8 @@ def _lines(
 
 def _fields(document: dict[str, Any]) -> dict[str, Any]:
     """Fields of a nested document by their paths."""
+    import pandas as pd
+
     (found,) = pd.json_normalize(document).to_dict("records")
     return {
         str(path): value if isinstance(value, int | float | str) else str(value)

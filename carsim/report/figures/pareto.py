@@ -6,7 +6,6 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from carsim.base.text import count, quantity
 from carsim.explore.frame import origin_note
@@ -16,6 +15,8 @@ from carsim.report.figures import style
 from carsim.report.figures.plot import DASHES, Panel, Plot, Series, scale_of
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from carsim.report.stored_study import StoredStudy
 
 MOST_DRAWN = 4000
@@ -92,7 +93,7 @@ def _points(study: "StoredStudy", objectives: Mapping[str, str], x: str, y: str)
 
 
 def _marks(
-    name: str, study: "StoredStudy", of: pd.DataFrame, x: str, y: str, colour: str, **look: Any
+    name: str, study: "StoredStudy", of: "pd.DataFrame", x: str, y: str, colour: str, **look: Any
 ) -> Series:
     """Points of a study; the pointer shows number, axes and objectives of each."""
     known = of[np.isfinite(of[[x, y]].to_numpy(np.float64)).all(axis=1)]
@@ -105,7 +106,7 @@ def _marks(
     return Series(name, known[x].tolist(), known[y].tolist(), "points", colour, **look)
 
 
-def _line(front: pd.DataFrame, objectives: Mapping[str, str], x: str, y: str) -> Series:
+def _line(front: "pd.DataFrame", objectives: Mapping[str, str], x: str, y: str) -> Series:
     """Steps through the front of two objectives: along them, no pair of values is dominated.
 
     What two neighbours promise together is the worse of both in each objective.

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from carsim.base.digests import problems
@@ -14,6 +13,8 @@ from carsim.report.figures import style
 from carsim.report.figures.plot import Dash, Panel, Plot, Series
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from carsim.report.stored import StoredRun
     from carsim.runs.report import Report
     from carsim.runs.timeline import Usage
@@ -30,7 +31,7 @@ MAX_BINS = 256
 """More points than this are not told apart at the width of the figure."""
 
 
-def utilisation_frame(report: "Report", usage: "Usage") -> pd.DataFrame:
+def utilisation_frame(report: "Report", usage: "Usage") -> "pd.DataFrame":
     """Means over runs of consecutive steps of the first batch, a row each.
 
     :data:`carsim.metrics.columns.COLUMNS` has the meaning of the columns.
@@ -39,6 +40,8 @@ def utilisation_frame(report: "Report", usage: "Usage") -> pd.DataFrame:
         report: The report.
         usage: Utilisation by step of its chosen row.
     """
+    import pandas as pd
+
     plan = report.chosen.simulation.plan
     starts = run_starts(plan.n_steps)
     cycles = usage.cycles.astype(np.float64)
@@ -67,12 +70,14 @@ def run_starts(n_steps: int) -> NDArray[np.int_]:
     return np.arange(0, n_steps, -(-n_steps // MAX_BINS))
 
 
-def read_utilisation(folder: Path) -> pd.DataFrame | None:
+def read_utilisation(folder: Path) -> "pd.DataFrame | None":
     """The frame that a run left in its folder; None if it left none.
 
     Raises:
         InputError: Its file is broken.
     """
+    import pandas as pd
+
     path = folder / UTILISATION
     if not path.exists():
         return None
@@ -86,7 +91,7 @@ def read_utilisation(folder: Path) -> pd.DataFrame | None:
     raise InputError(str(path), "is truncated or broken", "run again with `out` and `overwrite`")
 
 
-def utilisation_plot(run: "StoredRun", numbers: pd.DataFrame) -> Plot:
+def utilisation_plot(run: "StoredRun", numbers: "pd.DataFrame") -> Plot:
     """Utilisation above, the replay ratio that drives it below; frames as vertical lines."""
     seconds = [*numbers["start_s"].tolist(), float(numbers["end_s"].iloc[-1])]
     looks: tuple[tuple[str, Dash], ...] = (
