@@ -2,7 +2,6 @@
 
 import importlib
 import os
-import re
 import shlex
 import signal
 import sys
@@ -101,8 +100,8 @@ def install_command(extra: str) -> str:
     python, here = Path(sys.executable or "python"), Path.cwd()
     if python.is_relative_to(here):
         python = python.relative_to(here)
-    stated = (_OF_AN_EXTRA.fullmatch(each) for each in requires("carsim") or ())
-    wanted = [each["library"] for each in stated if each and each["extra"] == extra]
+    stated = (each.replace('"', "'").partition("; extra == ") for each in requires("carsim") or ())
+    wanted = [library for library, _, of in stated if of.strip("'") == extra]
     return shlex.join([str(python), "-m", "pip", "install", *wanted])
 
 
@@ -113,6 +112,3 @@ def has_parquet() -> bool:
     except InputError:
         return False
     return True
-
-
-_OF_AN_EXTRA = re.compile(r"""(?P<library>[^;]+); extra == ['"](?P<extra>\w+)['"]""")

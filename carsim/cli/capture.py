@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -72,44 +72,36 @@ if TYPE_CHECKING:
 )
 @click.pass_context
 def capture(
-    ctx: click.Context,
-    /,
-    recipes: tuple[Path, ...],
-    out: Path | None,
-    overwrite: bool,
-    workers: int,
-    device: str,
-    also_from: tuple[Path, ...],
-    calibrate: float | None,
-    taus: tuple[float, ...],
-    codes: bool,
+    ctx: click.Context, /, recipes: tuple[Path, ...], out: Path | None, **given: Any
 ) -> None:
     """Decode a video, really replaying, and write its trace.
 
     Each RECIPE (a YAML file) says what is decoded: content by the reference decoder, or prompts by
     a LLaMA-type checkpoint of Hugging Face (weights: {hf: FOLDER}, which needs the extra hf).
     """
+    taus, ratio = given["taus"], given["calibrate"]
     if any(map(isnan, taus)):
         raise click.UsageError("--tau: expected a number, got nan", ctx)
-    if codes:
-        if out is None or calibrate is not None or taus:
+    if given["codes"]:
+        if out is None or ratio is not None or taus:
             raise click.UsageError("--codes goes with --out, without --calibrate or --tau", ctx)
-        _write_codes(recipes, out, overwrite)
+        _write_codes(recipes, out, given["overwrite"])
         return
     from carsim.decoder.recipe import parse_recipe
 
     if out is not None and len(recipes) * max(1, len(taus)) > 1:
         raise click.UsageError("--out names one file: give one RECIPE, and one --tau", ctx)
     parsed = [
-        (path, parse_recipe(read_mapping(path), path, also_from=also_from)) for path in recipes
+        (path, parse_recipe(read_mapping(path), path, also_from=given["also_from"]))
+        for path in recipes
     ]
-    if calibrate is None:
+    if ratio is None:
         asked = [job for path, recipe in parsed for job in _jobs(path, recipe, taus)]
-        _capture_all(asked, out, overwrite, workers, device)
+        _capture_all(asked, out, given["overwrite"], given["workers"], given["device"])
     elif taus:
         raise click.UsageError("--calibrate searches a tau, and takes no --tau", ctx)
     else:
-        _calibrate(parsed, calibrate, workers)
+        _calibrate(parsed, ratio, given["workers"])
 
 
 class _Job(NamedTuple):

@@ -33,21 +33,14 @@ def config() -> None:
 @WORKLOAD
 @overriding()
 @JSON
-def show_design(
-    design: str | None,
-    board: str | None,
-    model: str | None,
-    workload: str | None,
-    overrides: tuple[str, ...],
-    as_json: bool,
-) -> None:
+def show_design(as_json: bool, workload: str | None, **given: Any) -> None:
     """Print DESIGN with presets, defaults and changes written out; it loads as the same design.
 
     Of a board and a model alone the machine is chosen for the workload; the description says why.
     """
     from carsim.design.document import design_yaml
 
-    loaded = design_given(design, board, model, overrides, work_of(workload))
+    loaded = design_given(**given, workload=work_of(workload))
     if as_json:
         click.echo(json.dumps(loaded.model_dump(mode="json"), indent=2))
     else:
@@ -81,14 +74,7 @@ def schema(kind: str) -> None:
     "--bits", type=click.Choice(["4", "8", "16"]), help="Bits of a weight [default: any]."
 )
 @click.option("--out", metavar="FILE", help="Write the design there instead of printing it.")
-def new(
-    board: str | None,
-    model: str | None,
-    workload: str | None,
-    bits: str | None,
-    out: str | None,
-    **wished: Any,
-) -> None:
+def new(workload: str | None, bits: str | None, out: str | None, **wished: Any) -> None:
     """Choose a design that decodes a workload on a board, and write it as commented YAML.
 
     From the smallest machine on, cores, their array, precision, buffers and mapping are changed
@@ -97,12 +83,12 @@ def new(
     """
     from carsim.runs.first import Wish, design_text, first_design
 
-    if board is None or model is None:
+    if wished["board"] is None or wished["model"] is None:
         raise click.UsageError("needs --board and --model, say --board kv260 --model tiny")
     if out is not None and Path(out).exists():
         raise InputError(out, "is there already", "name another file or remove it")
     weights = None if bits is None else int(bits)
-    wish = Wish.of(board, model, **wished, workload=work_of(workload), bits=weights)
+    wish = Wish.of(**wished, workload=work_of(workload), bits=weights)
     with progress("trying designs"):
         best, tried = first_design(wish)
     text = design_text(wish, best, tried)

@@ -54,7 +54,7 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
     Without a FILE, the traces that ship with carsim and those in the folder traces; all of them go
     by name, as in carsim run zcu102 --trace vilau_8f.
 
-    Exempt are the layers that never replay; a window is sinks + local tokens; replay is the ratio
+    Exempt layers never replay; a window is sinks + local tokens; replay is the ratio
     over eligible steps. What was measured of quality: ``carsim trace info``. A file that is no
     trace is skipped with a line on standard error.
     """
@@ -74,7 +74,7 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
         raise InputError("carsim trace list", "finds no trace", "name one, or capture one")
     for each in refused:
         complain(f"skipped: {each.place}: {each.problem}")
-    rows = [(_in_manifest if as_csv else _in_short)(trace) for trace in traces]
+    rows = [(_row if as_csv else _in_short)(trace) for trace in traces]
     if as_csv:
         from carsim.metrics.columns import cell
 
@@ -95,30 +95,8 @@ def _all_by_name() -> "list[Path]":
     return list((shipped | local).values())
 
 
-def _in_short(loaded: "Trace") -> dict[str, str]:
-    """A trace in one line of a terminal."""
-    from carsim.decisions.replay.decide import in_ranges
-    from carsim.decisions.trace import replay_ratio
-
-    meta = loaded.meta
-    _, eligible = replay_ratio(loaded.replay, loaded.tokens_per_frame)
-    exempt = in_ranges(meta.replay.exempt_layers)
-    if "," in exempt:
-        exempt = f"{len(meta.replay.exempt_layers)} layers"
-    return {
-        "file": loaded.name,
-        "rows": str(loaded.n_rows),
-        "frames": str(loaded.n_frames),
-        "tau": "" if meta.made_up else meta.replay.tau_span or "none",
-        "exempt": exempt,
-        "scope": meta.decision_scope,
-        "window": meta.attention.short,
-        "replay": f"{eligible:.1%}",
-    }
-
-
-def _in_manifest(loaded: "Trace") -> dict[str, str]:
-    """A trace in one row of a manifest."""
+def _row(loaded: "Trace") -> dict[str, str]:
+    """A trace in one row of CSV."""
     from carsim.decisions.trace import replay_ratio
 
     meta = loaded.meta
@@ -136,6 +114,19 @@ def _in_manifest(loaded: "Trace") -> dict[str, str]:
         "eligible_ratio": f"{eligible:.4f}",
         "weights_sha256": meta.weights.partition("sha256 ")[2],
         "command": meta.command,
+    }
+
+
+def _in_short(loaded: "Trace") -> dict[str, str]:
+    """A trace in one line of a terminal."""
+    row, meta = _row(loaded), loaded.meta
+    return {
+        **{name: row[name] for name in ("file", "rows", "frames")},
+        "tau": "" if meta.made_up else meta.replay.tau_span or "none",
+        "exempt": str(len(meta.replay.exempt_layers)),
+        "scope": row["scope"],
+        "window": meta.attention.short,
+        "replay": f"{float(row['eligible_ratio']):.1%}",
     }
 
 
