@@ -31,14 +31,13 @@ COMMANDS = {
     "capture": "Decode a video with the reference decoder and write its trace.",
     "trace": "Inspect trace files.",
     "calibrate": "Fit the overheads of a board to a few measured decoding speeds.",
-    "config": "Show designs, what memories sustain, metrics, schemas.",
+    "config": "Show designs, presets, metrics and schemas.",
     "validate": "Hold predictions against published figures.",
 }
 """Subcommand -> its one-line help. The command is ``carsim.cli.NAME:NAME``."""
 
 MOVED = {
     "array": "validate array",
-    "dram": "config dram",
     "metrics": "config metrics",
     "pareto": "report DIR --front",
 }

@@ -1,6 +1,7 @@
 """``carsim config``: shipped designs, resolved designs, and the schema of the YAML."""
 
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,11 @@ from carsim.cli.options import BOARD, JSON, MODEL, WORKLOAD, design_given, overr
     cls=LazyGroup,
     lazy={
         "metrics": "List every metric with its unit, meaning and formula.",
-        "dram": "Show what a DRAM sustains, and the table of standards.",
         "rtl": "Write the scheduler block for an FPGA: Verilog, C header, constraints, report.",
     },
 )
 def config() -> None:
-    """Show designs, what memories sustain, metrics, and schemas of files."""
+    """Show designs, presets, metrics, and schemas of files."""
 
 
 @config.command("show", short_help="Print a design as it is resolved.")
@@ -55,13 +55,8 @@ def schema(kind: str) -> None:
     An editor with a YAML language server completes and checks a file whose first line is
     '# yaml-language-server: $schema=PATH'.
     """
-    if kind == "study":
-        from carsim.explore.study import study_schema as schema_of
-    elif kind == "recipe":
-        from carsim.decoder.recipe import recipe_schema as schema_of
-    else:
-        from carsim.design.document import design_schema as schema_of
-
+    homes = {"study": "explore.study", "recipe": "decoder.recipe", "design": "design.document"}
+    schema_of = getattr(import_module(f"carsim.{homes[kind]}"), f"{kind}_schema")
     click.echo(json.dumps(schema_of(), indent=2))
 
 
@@ -100,17 +95,22 @@ def new(workload: str | None, bits: str | None, out: str | None, **wished: Any) 
 
 
 @config.command(name="list")
-@click.option("--presets", is_flag=True, help="List presets of boards, models, energies.")
+@click.option("--presets", is_flag=True, help="List presets, and standards of memories.")
 @JSON
 def list_designs(presets: bool, as_json: bool) -> None:
     """List the designs that ship with carsim."""
     from carsim.design import load_design, shipped_designs
     from carsim.design.load import shipped_presets
+    from carsim.hardware.memory import STANDARDS
 
     described: dict[str, Any]
     if presets:
         described = shipped_presets()
         tables = {f"{section}.preset": names for section, names in described.items()}
+        described["standard"] = tables["board.memories.NAME.standard"] = {
+            name: f"{row.channel_bits} bits, {row.peak_gbps(row.channel_bits):.1f} GB/s a channel"
+            for name, row in STANDARDS.items()
+        }
     else:
         described = {name: load_design(name).description for name in shipped_designs()}
         tables = {"": described}

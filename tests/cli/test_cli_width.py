@@ -23,8 +23,7 @@ COMMANDS = (
     "report swept --front " + " ".join(f"--objective {name}:min" for name in GOALS),
     "trace info toy.npz",
     "trace list toy.npz other_captured_under_a_long_name.npz",
-    "config dram",
-    "config dram --standard DDR4-2400",
+    "config list --presets",
     *(f"{command} --help" for command in ("run", "report", "validate")),
 )
 

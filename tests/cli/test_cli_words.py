@@ -65,7 +65,6 @@ def test_an_interval_without_width_has_no_brackets():
         (("run", "toy.yaml", "--trace", "vilau_8"), "vilau_8f"),
         (("run", "toy.yaml", "--set", "policy.schedule=drss"), "drs"),
         (("config", "new", "--board", "zcu12", "--model", "tiny"), "zcu102"),
-        (("config", "dram", "--standard", "DDR4-2401"), "DDR4-2400"),
         (("run", "toy.yaml", "--trce", "x"), "--trace"),
     ],
 )
@@ -76,7 +75,7 @@ def test_a_misspelt_name_is_answered_with_the_one_that_was_meant(
     said = refuses(*arguments).lower()
     # Early versions of Click name possible options.
     answer = said.partition("did you mean")[2] or said.partition("possible options")[2]
-    assert meant in answer or meant == "DDR4-2400"
+    assert meant in answer
 
 
 @pytest.mark.parametrize(("old", "new"), MOVED.items())
