@@ -147,40 +147,6 @@ def test_numpy_decoder_gives_the_logits_that_torch_gives(trained, codebook, tmp_
         assert np.ptp(expected) > 0.1
 
 
-def test_first_heads_start_by_looking_at_their_distance(codebook):
-    twin = network.Twin(network.Shape(n_layers=1))
-    network.initialise(twin, codebook, 0)
-    shape = twin.shape
-    length = 2 * TOKENS_PER_FRAME + 40
-    codes = torch.from_numpy(np.random.default_rng(0).integers(shape.n_codes, size=length))
-    x = network.rms_norm(twin.embed_visual[codes], twin.ln_attn[0])
-    cos, sin = network.rotary(torch.arange(length)[None], shape)
-    half = shape.head_dim // 2
-    fast = torch.arange(shape.hidden_size) % shape.head_dim % half < 2 * half / 3
-    heads = [  # of the rows that know distances; the others look for what is alike
-        ((x @ w[0].T) * fast).view(length, shape.n_heads, -1).transpose(0, 1)
-        for w in (twin.wq, twin.wk)
-    ]
-    q, k = (network.rotate(head, cos[0], sin[0]) for head in heads)
-    logits = (q @ k.mT / shape.head_dim**0.5).detach().numpy()  # [H, S, S]
-    for head, distance in enumerate(network.FIRST_GAZES[0]):
-        steps = np.arange(2 * TOKENS_PER_FRAME, length)
-        by_distance = [logits[head, steps, steps - back].mean() for back in range(length - 40)]
-        assert int(np.argmax(by_distance)) == distance
-
-
-def test_slow_pairs_start_alike_and_are_free(codebook, walks):
-    run = training.Training(PLAN, walks, codebook)
-    slow = np.arange(32) % 8 % 4 >= 4 * (1 - 1 / 3)
-    start = network.to_model(run.twin).arrays
-    assert (start["wq"] == start["wk"]).all(axis=2)[0].tolist() == slow.tolist()
-    rows = start["wq"][0, slow].astype(float)
-    assert np.allclose(rows @ rows.T, 1.5**2 * np.eye(slow.sum()), atol=1e-2)
-    run.advance()
-    trained = network.to_model(run.twin).arrays
-    assert not (trained["wq"][:, slow] == trained["wk"][:, slow]).all()
-
-
 def test_a_batch_feeds_each_code_after_the_one_it_follows(codebook):
     codes = np.arange(2 * TOKENS_PER_FRAME) % codebook.n_codes
     batch = data.assemble([("ab", codes, 0), ("a", codes, 512)], codebook.n_codes)

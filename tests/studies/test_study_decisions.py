@@ -12,12 +12,12 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from study_maker import LAYERS, N_CODES, PROMPT, make_model
+from study_maker import N_CODES, PROMPT, make_model
 
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.structures import Config
 from studies import content, ranks, record, rules, whole
-from studies.chance import benchmark, free, own, signal
+from studies.chance import benchmark, free, own
 from studies.content import Row
 from studies.fastcar_sparse import windows
 
@@ -225,19 +225,6 @@ def test_the_benchmark_holds_each_rule_against_its_own_baselines() -> None:
         1,
         -1,
     )
-
-
-def test_a_layer_that_replays_alone_is_priced(archive):
-    rows = make_rows(2)
-    found = signal.alone(archive, rows).set_index("layer")
-    assert list(found.index) == [0, 1]
-    last = np.zeros((archive.config.n_frames, LAYERS), np.int64)
-    last[1:, 1] = TOKENS_PER_FRAME
-    rule = rules.Counted(rules.Chance(7), last)
-    kept = archive.decode([record.Ask(each, row) for row in rows for each in (rule, None)])
-    expected = np.mean([kept[0].loss - kept[1].loss, kept[2].loss - kept[3].loss])
-    assert found.loc[1, "excess"] == pytest.approx(expected)
-    assert (found["excess_low"] <= found["excess"]).all()
 
 
 def test_relief_is_negative_where_replay_helps_a_window():
