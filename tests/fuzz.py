@@ -36,7 +36,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from commands import TRACES, Ended, call
-from explore_study import write_study
+from explore_study import AXES, write_study
 from recipe_maker import make_recipe
 from tiny import DESIGN_YAML
 
@@ -47,12 +47,7 @@ from carsim.metrics import METRICS
 CHANCES = 1e-9
 """By so much a share may leave 0 to 1, and a row beat its bound: rounding."""
 
-AXES: dict[str, Any] = {
-    "machine.cores": [1, 2, 4],
-    "policy.tau": [-0.5, 0.0, 0.5],
-    "policy.schedule": ["static", "drs"],
-}
-MANY = {**AXES, "policy.tau": {"range": [-1.0, 0.8, 0.2]}, "policy.batch": [2, 4]}
+MANY: dict[str, Any] = {**AXES, "policy.tau": {"range": [-1.0, 0.8, 0.2]}, "policy.batch": [2, 4]}
 """Of sweeps that are broken off: 120 points."""
 
 ODD: Sequence[Any] = (

@@ -9,7 +9,6 @@ from carsim.decisions.trace.precision import PRODUCTS
 from carsim.design import load_design
 from carsim.workload.attention import attend_op, output_op, qkv_op
 from carsim.workload.body import Product
-from carsim.workload.geometry import Video
 from carsim.workload.head import head_op, head_passes
 from carsim.workload.mlp import mlp_ops, replay_op
 from carsim.workload.model import Model
@@ -162,14 +161,6 @@ def test_the_core_with_most_columns_sets_the_pace_of_split_matrices() -> None:
     assert attend_op(VILA_U, Share(1, 3), 10).gemms[0] == Gemm(1, 128, 10, 11)
     # What all cores need next is whole, however it was computed.
     assert (gate_up.gathered_elements, down.gathered_elements) == (11008, 4096)
-
-
-def test_a_video_appends_a_token_per_step() -> None:
-    video = Video(n_frames=8, tokens_per_frame=256, prompt_tokens=62)
-    assert video.n_steps == 2048
-    assert video.context(0) == 63
-    assert video.context(video.n_steps - 1) == video.max_context == 2110
-    assert 32 * video.n_steps == 65_536  # layer-steps
 
 
 def test_bytes_round_up() -> None:
