@@ -15,7 +15,7 @@ from carsim.decoder.structures import Config, DecoderPolicy, stack_weights
 torch = pytest.importorskip("torch")  # an extra, as training is no part of the simulator
 
 from studies.content import CODEBOOK  # noqa: E402
-from studies.proxy import counted, data, network, optimiser, recipes, scenes, train, training  # noqa: E402
+from studies.proxy import counted, data, network, optimiser, recipes, train, training  # noqa: E402
 from studies.proxy.photos import Clip, make_clip  # noqa: E402
 
 TINY = network.Shape(n_layers=3, hidden_size=32, n_heads=4, ffn_size=24)
@@ -81,22 +81,6 @@ def test_a_stopped_training_goes_on_and_keeps_its_models(walks, codebook, tmp_pa
     assert names == [f"step_0000{step}.safetensors" for step in (2, 3, 4)]
     log = (tmp_path / "log.csv").read_text().splitlines()
     assert [line.split(",")[0] for line in log] == ["2", "4"]
-
-
-def test_the_log_goes_on_where_the_checkpoint_is(tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_text("10,a\n20,b\n30,c\n")
-    train.cut_log(path, 25)
-    assert path.read_text() == "10,a\n20,b\n"
-
-
-def test_the_rate_warms_up_stays_and_falls_to_zero():
-    plan = training.Plan(100, lr=1.0, warm_up=10, decay_share=0.2)
-    rates = [plan.rate(step) for step in range(101)]
-    assert rates[0] == pytest.approx(0.1)
-    assert set(rates[9:80]) == {1.0}
-    assert rates[90] == pytest.approx(0.5)
-    assert rates[100] == 0
 
 
 def decode_rows(model, policy, prompts, given, n_frames, choose):
@@ -166,11 +150,6 @@ def test_batches_depend_on_seed_and_step_alone(codebook, walks):
     one, same, next_ = (data.draw_batch(stage, walks, codebook, 3, step) for step in (5, 5, 6))
     assert torch.equal(one.tokens, same.tokens)
     assert not torch.equal(one.targets[:, :99], next_.targets[:, :99])
-
-
-def test_no_level_is_both_trained_on_and_held_out():
-    assert not set(scenes.TRAINING) & set(scenes.HELD_OUT)
-    assert len(scenes.TRAINING) + len(scenes.HELD_OUT) == len(scenes.LEVELS) == 68
 
 
 def test_muon_moves_along_an_orthogonal_matrix():

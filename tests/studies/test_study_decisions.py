@@ -19,7 +19,6 @@ from carsim.decoder.structures import Config
 from studies import content, ranks, record, rules, whole
 from studies.chance import benchmark, free, own
 from studies.content import Row
-from studies.fastcar_sparse import windows
 
 
 @pytest.fixture(scope="module")
@@ -149,15 +148,6 @@ def test_planned_places_replay_while_the_model_generates(archive):
         assert rule.score(None, 1, place, seen).tolist() == [expected] * 3
 
 
-def test_a_clip_like_the_true_one_is_as_sharp():
-    truth = content.rows_of(("slow_0",), n_frames=2)[0].codes
-    same = free.pictures(truth, truth)
-    assert same["psnr"].tolist() == [58.9] * 2
-    assert same["edges"].tolist() == same["contrast"].tolist() == [1.0] * 2
-    flat = free.pictures(np.full_like(truth, truth[0]), truth)
-    assert (flat["edges"] < 0.5).all()
-
-
 @pytest.mark.parametrize("module", [ranks, content])
 def test_doctests_of_studies(module):
     failed, tried = doctest.testmod(module)
@@ -225,18 +215,3 @@ def test_the_benchmark_holds_each_rule_against_its_own_baselines() -> None:
         1,
         -1,
     )
-
-
-def test_relief_is_negative_where_replay_helps_a_window():
-    rows = [
-        {"window": window, "share": share, "clip": f"slow_{clip}", "frame": frame, "ratio": share}
-        | {"nats": 1 + (window > 0) * (0.5 - 0.4 * share) + 0.2 * share * (window == 0)}
-        for window in (0, 16)
-        for share in (0.0, 0.5)
-        for clip in range(3)
-        for frame in (1, 2)
-    ]
-    found = windows.compared(pd.DataFrame(rows)).set_index(["window", "share"])
-    assert found.loc[(16, 0.5), "over_window"] == pytest.approx(-0.2)
-    assert found.loc[(16, 0.5), "over_dense"] == pytest.approx(0.3)
-    assert found.loc[(0, 0.5), "over_window"] == pytest.approx(0.1)

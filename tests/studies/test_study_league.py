@@ -19,7 +19,7 @@ from carsim.decoder.structures import Config, DecoderPolicy, stack_weights
 from studies import whole
 from studies.content import ROOT
 from studies.frames import READERS
-from studies.league import cells, longer, machines, measured, run, tables
+from studies.league import cells, longer, measured, run, tables
 from studies.rules import ChangeScore, TasScore, Threshold
 from studies.run import quoted
 
@@ -229,18 +229,6 @@ def test_contestants_are_named_once_and_each_has_its_replaying_twin():
     assert everyone[0].name == measured.DENSE
     assert {measured.REPLAY, "draft 0.25 + replay"} <= set(names)
     assert set(run.CHECKED) | set(run.LAYOUTS) <= set(names)
-
-
-def test_frames_that_fit_follow_from_two_lengths():
-    rows = {32: 10.0, 64: 18.0}
-    table = pd.DataFrame(
-        {"machine": "m", "contestant": "x", "layout": machines.SEPARATE, "frames": frames}
-        | {"used_gb": used, "usable_gb": 12.0}
-        for frames, used in rows.items()
-    )
-    assert tables.most_frames(table, "m", "x") == pytest.approx(40)
-    assert tables.most_frames(table.assign(used_gb=9.0), "m", "x") == np.inf
-    assert tables.most_frames(table.assign(used_gb=13.0), "m", "x") == 0
 
 
 def test_the_readme_quotes_what_the_tables_have():
