@@ -15,7 +15,7 @@ from carsim.decoder.structures import Config, DecoderPolicy, stack_weights
 torch = pytest.importorskip("torch")  # an extra, as training is no part of the simulator
 
 from studies.content import CODEBOOK  # noqa: E402
-from studies.proxy import counted, data, network, optimiser, recipes, train, training  # noqa: E402
+from studies.proxy import counted, data, network, optimiser, training  # noqa: E402
 from studies.proxy.photos import Clip, make_clip  # noqa: E402
 
 TINY = network.Shape(n_layers=3, hidden_size=32, n_heads=4, ffn_size=24)
@@ -66,21 +66,6 @@ def test_a_step_reports_the_losses_of_the_first_frame_and_of_later_ones_apart(tr
     assert np.isnan(rows[0]["loss"])  # the first stage here has single frames
     assert 0 < rows[3]["loss"] < 2 * np.log(512)
     assert rows[3]["loss_first_frame"] != rows[3]["loss"]
-
-
-def test_a_stopped_training_goes_on_and_keeps_its_models(walks, codebook, tmp_path, monkeypatch):
-    monkeypatch.setattr(train, "_LOG_STEPS", 2)
-    recipe = recipes.Recipe("tiny", PLAN, checks=(2,))
-    for last in (3, 9):
-        run = training.Training(PLAN, walks, codebook)
-        if last == 9:
-            run.load(tmp_path / train.CHECKPOINT)
-            assert run.step == 3
-        train.train(recipe, tmp_path, run, last)
-    names = sorted(path.name for path in tmp_path.glob("*.safetensors"))
-    assert names == [f"step_0000{step}.safetensors" for step in (2, 3, 4)]
-    log = (tmp_path / "log.csv").read_text().splitlines()
-    assert [line.split(",")[0] for line in log] == ["2", "4"]
 
 
 def decode_rows(model, policy, prompts, given, n_frames, choose):

@@ -19,7 +19,7 @@ from carsim.decoder.structures import Config, DecoderPolicy, stack_weights
 from studies import whole
 from studies.content import ROOT
 from studies.frames import READERS
-from studies.league import cells, longer, measured, run, tables
+from studies.league import cells, measured, run, tables
 from studies.rules import ChangeScore, TasScore, Threshold
 from studies.run import quoted
 
@@ -161,25 +161,6 @@ def test_chance_reads_as_many_keys_as_the_policy(attention):
     assert np.array_equal(own["tokens"][first], floor["tokens"][first])
     assert not np.array_equal(own["mass"][first], floor["mass"][first])
     assert np.array_equal(floor["hidden"], again["hidden"])
-
-
-def kept_by(attention, n_frames, codes, taus=TAUS):
-    """What a trace would hold of a row of so many frames, and its metadata's like."""
-    model = make_model()
-    config = config_of(model, n_frames=n_frames)
-    policy = DecoderPolicy(taus, TasScore().rule, attention)
-    found = quickly(model, config, policy, codes[: config.n_steps])
-    names = ("replay", "tokens", "runs", "held")
-    return longer.Kept(*(found[name].astype(found[name].dtype) for name in names))
-
-
-@pytest.mark.parametrize("attention", [Dense(), Streaming(sinks=2, window=12)], ids=repr)
-def test_what_needs_no_records_is_exact_in_longer_videos(attention):
-    codes = codes_of(config_of(make_model(), n_frames=8))
-    made = longer.continued(attention, kept_by(attention, 4, codes), len(PROMPT), 8)
-    real = kept_by(attention, 8, codes)
-    for name in ("tokens", "runs", "held"):
-        assert np.array_equal(getattr(made, name), getattr(real, name)), name
 
 
 def cells_table():
