@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from carsim.base.errors import InputError
@@ -93,16 +92,13 @@ def library(module: str, place: str) -> Any:
 def install_command(extra: str) -> str:
     """The command that adds the libraries of an extra to where carsim runs.
 
-    It works in the working directory, and names them as the metadata of the package has them.
+    It names them as the metadata of the package has them.
     """
     from importlib.metadata import requires
 
-    python, here = Path(sys.executable or "python"), Path.cwd()
-    if python.is_relative_to(here):
-        python = python.relative_to(here)
     stated = (each.replace('"', "'").partition("; extra == ") for each in requires("carsim") or ())
     wanted = [library for library, _, of in stated if of.strip("'") == extra]
-    return shlex.join([str(python), "-m", "pip", "install", *wanted])
+    return shlex.join([sys.executable or "python", "-m", "pip", "install", *wanted])
 
 
 def has_parquet() -> bool:

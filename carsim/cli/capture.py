@@ -171,12 +171,11 @@ def _calibrate(parsed: "list[tuple[Path, AnyRecipe]]", ratio: float, workers: in
     from carsim.decoder.capture import check_needs
     from carsim.decoder.recipe import Recipe
 
-    recipes = []
-    for path, recipe in parsed:
-        if not isinstance(recipe, Recipe):
-            raise click.UsageError(f"--calibrate does not take a checkpoint: {path}")
+    recipes = [(path, recipe) for path, recipe in parsed if isinstance(recipe, Recipe)]
+    if len(recipes) < len(parsed):
+        raise click.UsageError("--calibrate does not take a checkpoint")
+    for path, recipe in recipes:
         check_needs(recipe.model_copy(update={"quality": None}), path.parent)
-        recipes.append((path, recipe))
     for path, recipe in recipes:
         with progress_bar(f"decoding {recipe.name}") as progress:
             found = search_tau(recipe, path.parent, ratio, workers=workers, progress=progress)

@@ -198,12 +198,9 @@ def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
         facts["scores"] = "none"
     if meta.origin == SYNTHETIC:
         facts["decoded"] = facts["tokens"] = facts["weights"] = "nothing was decoded"
-    if stats.reads:
-        facts["keys read"] = (
-            f"{stats.reads.density:.1%} of the context in {stats.reads.mean_runs:.1f} runs, mean "
-            "over steps, layers, heads and rows; at most "
-            f"{count(stats.reads.most_held, 'token')} held"
-        )
+    if reads := stats.reads:
+        mean = f"{reads.density:.1%} of the context in {reads.mean_runs:.1f} runs (means)"
+        facts["keys read"] = f"{mean}, {count(reads.most_held, 'token')} held at most"
     return facts
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
+from carsim.base.groups import grouped
 from carsim.base.section import FieldError, GrownSection, NonNegativeInt, PositiveInt, Section
 from carsim.base.yaml_file import shown
 
@@ -203,9 +204,7 @@ class Body(GrownSection):
 
     def layers_by_mlp(self) -> dict[bool, list[int]]:
         """The layers with one MLP for all tokens (True), and those with experts, if any."""
-        dense = self.n_layers if self.experts is None else self.experts.dense_layers
-        layers = {True: [*range(dense)], False: [*range(dense, self.n_layers)]}
-        return {is_dense: each for is_dense, each in layers.items() if each}
+        return grouped((self.is_dense(layer), layer) for layer in range(self.n_layers))
 
     def layers_by_window(self) -> dict[int | None, list[int]]:
         """The layers of each window.
@@ -214,9 +213,7 @@ class Body(GrownSection):
         ...      global_layers=(3,)).layers_by_window()
         {512: [0, 1, 2], None: [3]}
         """
-        windows = [self.window_of(layer) for layer in range(self.n_layers)]
-        every = dict.fromkeys(windows)
-        return {window: [n for n, own in enumerate(windows) if own == window] for window in every}
+        return grouped((self.window_of(layer), layer) for layer in range(self.n_layers))
 
     def prompt_layers(self) -> Counter[tuple[int | None, bool]]:
         """Numbers of layers by window, and by having one MLP for all tokens."""
