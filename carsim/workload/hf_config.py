@@ -70,8 +70,6 @@ class HfConfig(BaseModel):
     mlp_bias: bool = False
     qkv_bias: bool = True
     sliding_window: Size | None = None
-    use_sliding_window: bool = False
-    max_window_layers: Size = 28
     sliding_window_pattern: Size = 6
     layer_types: tuple[Layer, ...] | None = None
     num_experts: Size | None = None
@@ -134,23 +132,20 @@ _GEMMA3 = {
     "max_position_embeddings": 131_072,
     "sliding_window": 4096,
 }
-_QWEN = {"sliding_window": 4096}
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "gemma": _GEMMA,
     "gemma2": {**_GEMMA, "sliding_window": 4096},
     "gemma3": _GEMMA3,
     "gemma3_text": _GEMMA3,
     "mixtral": {"num_local_experts": 8, "num_experts_per_tok": 2},
-    "qwen2": _QWEN,
-    "qwen2_moe": _QWEN,
-    "qwen3": {**_QWEN, "head_dim": 128},
-    "qwen3_moe": _QWEN,
+    "qwen3": {"head_dim": 128},
     "smollm3": {"tie_word_embeddings": True},
 }
 """Type -> what its files may leave out."""
 
 LATENT = ("deepseek_v2", "deepseek_v3")
-READ = sorted((*DEFAULTS, *LATENT, "deepseek", "granite", "llama", "mistral", "phi3"))
+_PLAIN = ("deepseek", "granite", "llama", "mistral", "phi3", "qwen2", "qwen2_moe", "qwen3_moe")
+READ = sorted((*DEFAULTS, *LATENT, *_PLAIN))
 """Types that are read."""
 
 QK_NORM = ("gemma3", "gemma3_text", "qwen3", "qwen3_moe")
@@ -170,6 +165,7 @@ UNSUPPORTED = {
     "decoder_sparse_step": (1, _SPARSE),
     "mlp_only_layers": ([], _SPARSE),
     "moe_layer_freq": (1, "layers without experts are the first ones here"),
+    "use_sliding_window": (False, "no published Qwen has windows"),
     "use_bidirectional_attention": (False, "decoding is causal here"),
 }
 """Keys that ask for what is not simulated: the value that does not, and the reason."""
@@ -297,12 +293,10 @@ def windows_of(config: HfConfig) -> dict[str, Any]:
     kind, types = config.model_type, config.layer_types
 
     def is_local(layer: int) -> bool:
-        if kind.startswith("qwen") and not config.use_sliding_window:
-            return False  # as in all published sizes
+        if kind.startswith("qwen"):
+            return False
         if types is not None:
             return types[layer] == "sliding_attention"
-        if kind.startswith("qwen"):
-            return layer >= config.max_window_layers
         if kind == "gemma2":
             return layer % 2 == 0
         if kind.startswith("gemma3"):
