@@ -152,21 +152,19 @@ def _tables(loaded: "Trace", stats: "TraceStats") -> Iterable[Table]:
         title = f"{meta.rule.label} over all evaluated steps"
         headings = [f"{quantile:.0%}" for quantile in QUANTILES]
         yield _table(title, headings, [[f"{value:.3f}" for value in stats.tas_quantiles]], texts=0)
-    by_frame = [f"{ratio:.1%}" if frame else "never" for frame, ratio in enumerate(stats.by_frame)]
-    yield _table(
-        "replay ratio by frame",
-        ("frame", "replayed"),
-        zip(map(str, range(len(by_frame))), by_frame, strict=True),
+    frames = ((str(frame), f"{ratio:.1%}") for frame, ratio in enumerate(stats.by_frame))
+    yield _table("replay ratio by frame", ("frame", "replayed"), frames)
+    layers = (
+        (str(layer), f"{ratio.over_all:.1%}", f"{ratio.over_eligible:.1%}")
+        for layer, ratio in enumerate(stats.by_layer)
     )
-    by_layer = [(f"{each.over_all:.1%}", f"{each.over_eligible:.1%}") for each in stats.by_layer]
-    rows = ((str(layer), *ratios) for layer, ratios in enumerate(by_layer))
-    yield _table("replay ratio by layer", ("layer", "of all steps", "of eligible"), rows)
+    yield _table("replay ratio by layer", ("layer", "of all steps", "of eligible"), layers)
 
 
 def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
     from carsim.decisions.trace.meta import SYNTHETIC
 
-    meta, step = loaded.meta, loaded.meta.content.get("tas_step")
+    meta = loaded.meta
     known = stats.pair_phi[stats.pair_phi == stats.pair_phi]
     sampling = "".join(f", {k} {v}" for k, v in (meta.sampling or {}).items() if v is not None)
     facts = {
@@ -184,7 +182,6 @@ def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
         "quality": _quality(meta),
         "made by": f"{meta.producer} {meta.producer_version}: {meta.command}",
         "sha256": loaded.sha256,
-        "scores": f"kept to multiples of {step:g}" if step else "kept as they were",
         "replay ratio": f"{stats.ratio.over_all:.2%} of all steps, "
         f"{stats.ratio.over_eligible:.2%} of eligible steps (first frame left out)",
         "phi in pairs": f"{_number(float(known.mean()) if known.size else math.nan)} "
@@ -194,8 +191,6 @@ def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
     }
     if meta.precision is not None:
         facts["precision"] = meta.precision.text
-    if meta.made_up:
-        facts["scores"] = "none"
     if meta.origin == SYNTHETIC:
         facts["decoded"] = facts["tokens"] = facts["weights"] = "nothing was decoded"
     if reads := stats.reads:
