@@ -15,7 +15,7 @@ from carsim.decoder.structures import Config, DecoderPolicy, stack_weights
 torch = pytest.importorskip("torch")  # an extra, as training is no part of the simulator
 
 from studies.content import CODEBOOK  # noqa: E402
-from studies.proxy import counted, data, network, optimiser, training  # noqa: E402
+from studies.proxy import counted, data, network, training  # noqa: E402
 from studies.proxy.photos import Clip, make_clip  # noqa: E402
 
 TINY = network.Shape(n_layers=3, hidden_size=32, n_heads=4, ffn_size=24)
@@ -128,24 +128,6 @@ def test_a_batch_feeds_each_code_after_the_one_it_follows(codebook):
     assert batch.weights.sum(1).tolist() == pytest.approx([first + TOKENS_PER_FRAME] * 2)
     assert batch.weights[0, :2].tolist() == [0, 0]
     assert batch.weights[1, -1] == 0  # padding
-
-
-def test_batches_depend_on_seed_and_step_alone(codebook, walks):
-    stage = data.Stage(1.0, 2, 2)
-    one, same, next_ = (data.draw_batch(stage, walks, codebook, 3, step) for step in (5, 5, 6))
-    assert torch.equal(one.tokens, same.tokens)
-    assert not torch.equal(one.targets[:, :99], next_.targets[:, :99])
-
-
-def test_muon_moves_along_an_orthogonal_matrix():
-    for size in ((2, 6, 10), (2, 10, 6)):
-        parameter = torch.nn.Parameter(torch.zeros(size))
-        parameter.grad = torch.from_numpy(np.random.default_rng(0).standard_normal(size)).float()
-        optimiser.Muon([parameter], lr=1.0).step()
-        moved = torch.linalg.svdvals(parameter.detach()) / (0.2 * 10**0.5)
-        assert (moved > 0.6).all()
-        assert (moved < 1.3).all()
-        assert ((parameter * parameter.grad).sum((1, 2)) < 0).all()
 
 
 def test_the_counted_rival_is_a_distribution():

@@ -19,7 +19,7 @@ from carsim.decoder.structures import Config, DecoderPolicy, stack_weights
 from studies import whole
 from studies.content import ROOT
 from studies.frames import READERS
-from studies.league import cells, measured, run, tables
+from studies.league import cells, measured, tables
 from studies.rules import ChangeScore, TasScore, Threshold
 from studies.run import quoted
 
@@ -200,16 +200,6 @@ def test_losses_are_held_against_the_right_contestant():
 def test_a_front_keeps_what_nothing_beats_in_both():
     table = pd.DataFrame({"s": [3, 1, 2, 2, 4], "loss": [0.0, 9.0, 5.0, 6.0, 0.0]})
     assert measured.front(table, "s", "loss").index.tolist() == [1, 2, 0]
-
-
-def test_contestants_are_named_once_and_each_has_its_replaying_twin():
-    everyone = cells.contestants()
-    names = [each.name for each in (*everyone, *cells.floors())]
-    assert len(set(names)) == len(names)
-    assert sum(each.replays for each in everyone) == len(everyone) / 2
-    assert everyone[0].name == measured.DENSE
-    assert {measured.REPLAY, "draft 0.25 + replay"} <= set(names)
-    assert set(run.CHECKED) | set(run.LAYOUTS) <= set(names)
 
 
 def test_the_readme_quotes_what_the_tables_have():
