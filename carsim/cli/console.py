@@ -40,13 +40,11 @@ def output_console() -> Console:
 
 def show(console: Console, parts: Iterable[Part]) -> None:
     """Print parts one below the other; into a pipe, without the blanks that fill up lines."""
-    if console.is_terminal:
+    with nullcontext() if console.is_terminal else console.capture() as capture:
         for part in parts:
             _print(console, part)
+    if capture is None:
         return
-    with console.capture() as capture:
-        for part in parts:
-            _print(console, part)
     text = "\n".join(line.rstrip() for line in capture.get().splitlines())
     # Click would write UTF-8 where a terminal says that it knows ASCII alone.
     click.echo(text.encode(console.encoding, "replace").decode(console.encoding))
