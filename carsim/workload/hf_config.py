@@ -251,11 +251,15 @@ def _name(path: Path, saved: Any) -> str:
 
 
 def _model(config: HfConfig) -> dict[str, Any]:
-    """Body, head and context; fields of the body that are empty are left out."""
+    """Body, head and context."""
     kind, hidden, heads = config.model_type, config.hidden_size, config.num_attention_heads
-    size = config.head_size
-    fields = {
-        "head_size": size * (size * heads != hidden),
+    body = {
+        "n_layers": config.num_hidden_layers,
+        "hidden_size": hidden,
+        "n_heads": heads,
+        "n_kv_heads": config.kv_heads,
+        "ffn_size": config.intermediate_size,
+        "head_size": None if config.head_size * heads == hidden else config.head_size,
         "biases": _biases(config),
         "qk_norm": kind in QK_NORM,
         "post_norms": kind in POST_NORMS,
@@ -263,21 +267,12 @@ def _model(config: HfConfig) -> dict[str, Any]:
         **_experts(config),
         **(_latent(config) if kind in LATENT else {}),
     }
-    body = {
-        "n_layers": config.num_hidden_layers,
-        "hidden_size": hidden,
-        "n_heads": heads,
-        "n_kv_heads": config.kv_heads,
-        "ffn_size": config.intermediate_size,
-        **{field: value for field, value in fields.items() if value},
-    }
     head = {
         "kind": "linear",
         "vocabulary": config.vocab_size,
         "embedding": "tied" if config.tie_word_embeddings else "separate",
     }
-    context = config.max_position_embeddings
-    return {"body": body, "head": head, **({"context": context} if context else {})}
+    return {"body": body, "head": head, "context": config.max_position_embeddings}
 
 
 def _biases(config: HfConfig) -> tuple[str, ...]:
@@ -325,20 +320,19 @@ def _experts(config: HfConfig) -> dict[str, Any]:
     shared, dense = (config.n_shared_experts or 0) * (wide or 0), config.first_k_dense_replace
     if kind == "qwen2_moe":
         shared = config.needed("shared_expert_intermediate_size")
-    fields = {
+    experts = {
+        "count": count,
+        "active": config.needed("num_experts_per_tok"),
         "shared_ffn_size": shared,
         "shared_gate": kind == "qwen2_moe",
         "router_bias": config.topk_method == "noaux_tc",
         "dense_layers": dense,
         "dense_ffn_size": config.intermediate_size * (dense > 0),
     }
-    used = {field: value for field, value in fields.items() if value}
-    experts = {"count": count, "active": config.needed("num_experts_per_tok"), **used}
     return {"experts": experts, "ffn_size": wide or config.intermediate_size}
 
 
 def _latent(config: HfConfig) -> dict[str, Any]:
-    rank = config.q_lora_rank
     return {
         "n_kv_heads": 1,
         "head_size": config.needed("qk_nope_head_dim"),
@@ -346,7 +340,7 @@ def _latent(config: HfConfig) -> dict[str, Any]:
             "rank": config.needed("kv_lora_rank"),
             "rotary_size": config.needed("qk_rope_head_dim"),
             "value_size": config.needed("v_head_dim"),
-            **({"query_rank": rank} if rank else {}),
+            "query_rank": config.q_lora_rank,
         },
     }
 
