@@ -41,16 +41,14 @@ def environment(wanted: Mapping[str, str]) -> Iterator[None]:
     Args:
         wanted: Values by name.
     """
-    before = {name: os.environ.get(name) for name in wanted}
+    before = {name: os.environ[name] for name in wanted if name in os.environ}
     os.environ.update(wanted)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        for name in wanted:
+            del os.environ[name]
+        os.environ.update(before)
 
 
 def follow_parent() -> None:

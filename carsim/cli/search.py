@@ -87,8 +87,7 @@ def search(
     with open_folder(out) as store:
         with sweep_progress(loaded.name) as tell:
             done = fill(store, loaded, points=points, tell=tell, **how)
-        more = "" if done.finished >= points else "; there are no more"
-        return show_results(store, loaded, done, out, as_json, has_front=True, more=more)
+        return show_results(store, loaded, done, out, as_json, has_front=True)
 
 
 def _show_target(
