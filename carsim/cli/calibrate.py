@@ -45,8 +45,7 @@ def calibrate(design: str, out: str | None, as_json: bool, **given: Any) -> None
     found = fit(measured_points(design, given["measured"], given["overrides"]))
     section = found.overheads(given["runtime"]).model_dump(mode="json", exclude_defaults=True)
     if out is not None:
-        text = yaml_text(section, is_short=True)
-        write_whole(Path(out), lambda path: path.write_text(text, encoding="utf-8"))
+        write_whole(Path(out), yaml_text(section, is_short=True))
     errors = [
         (point.text, point.tokens_per_s, point.error(None), point.error(found.constants), left_out)
         for point, left_out in zip_longest(found.points, found.left_out)

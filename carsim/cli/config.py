@@ -90,7 +90,7 @@ def new(workload: str | None, bits: str | None, out: str | None, **wished: Any) 
     if out is None:
         click.echo(text, nl=False)
     else:
-        write_whole(Path(out), lambda path: path.write_text(text, encoding="utf-8"))
+        write_whole(Path(out), text)
         click.echo(f"Written to {out}: {best.tokens_per_s:.3g} tokens/s")
 
 

@@ -156,8 +156,7 @@ def _show_front(
     files = [] if out is None else ["pareto.csv"]
     if out is not None:
         make_folder(Path(out))
-        table = csv_text(study.front)
-        write_whole(Path(out) / "pareto.csv", lambda path: path.write_text(table, "utf-8"))
+        write_whole(Path(out) / "pareto.csv", csv_text(study.front))
     made, same_code = study.facts["version"], study.facts["code"] == code_sha256()
     if as_json:
         document = {"study": study.name, "carsim_version": made, "same_code": same_code}

@@ -106,12 +106,10 @@ def export(
     if has_parquet():
         files.insert(0, "points.parquet")
         write_whole(folder / "points.parquet", lambda path: frame.to_parquet(path, index=False))
-    text = csv_text(frame)
-    write_whole(folder / "points.csv", lambda path: path.write_text(text, encoding="utf-8"))
+    write_whole(folder / "points.csv", csv_text(frame))
     if manifest is not None:
         files.append(MANIFEST)
-        facts = json.dumps(manifest, indent=2) + "\n"
-        write_whole(folder / MANIFEST, lambda path: path.write_text(facts, encoding="utf-8"))
+        write_whole(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
     digested = [name for name in (*files, STORE_FILE) if (folder / name).exists()]
     write_whole(folder / DIGESTS, lambda path: write_digests(folder, digested, path))
     return files
