@@ -65,16 +65,13 @@ def schema(kind: str) -> None:
 @MODEL
 @click.option("--batch", type=click.IntRange(1, 256), help="Sequences in lockstep.")
 @WORKLOAD
-@click.option(
-    "--bits", type=click.Choice(["4", "8", "16"]), help="Bits of a weight [default: any]."
-)
 @click.option("--out", metavar="FILE", help="Write the design there instead of printing it.")
-def new(workload: str | None, bits: str | None, out: str | None, **wished: Any) -> None:
+def new(workload: str | None, out: str | None, **wished: Any) -> None:
     """Choose a design that decodes a workload on a board, and write it as commented YAML.
 
     From the smallest machine on, cores, their array, precision, buffers and mapping are changed
     one by one, as long as plain decoding gains: no replay, no trace. What a precision costs in
-    quality is not known; --bits keeps to one.
+    quality is not known; config show with --set model.weights.bits=8 keeps to that precision.
     """
     from carsim.runs.first import Wish, design_text, first_design
 
@@ -82,8 +79,7 @@ def new(workload: str | None, bits: str | None, out: str | None, **wished: Any) 
         raise click.UsageError("needs --board and --model, say --board kv260 --model tiny")
     if out is not None and Path(out).exists():
         raise InputError(out, "is there already", "name another file or remove it")
-    weights = None if bits is None else int(bits)
-    wish = Wish.of(**wished, workload=work_of(workload), bits=weights)
+    wish = Wish.of(**wished, workload=work_of(workload))
     with progress("trying designs"):
         best, tried = first_design(wish)
     text = design_text(wish, best, tried)

@@ -53,7 +53,7 @@ def test_shipped_designs_are_listed_with_what_they_are_for(prints):
 
 def test_a_new_design_is_printed_or_written_once_and_loads(prints, refuses, tmp_path):
     path = tmp_path / "first.yaml"
-    wish = ("config", "new", "--board", "kv260", "--model", "tinyllama_1b", "--bits", "4")
+    wish = ("config", "new", "--board", "kv260", "--model", "tinyllama_1b")
     wish += ("--workload", "text:63+1")
     text = prints(*wish)
     assert prints(*wish, "--out", path).startswith(f"Written to {path}: ")
