@@ -4,7 +4,7 @@ import csv
 import json
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -146,19 +146,20 @@ def _tables(loaded: "Trace", stats: "TraceStats") -> Iterable[Table]:
     """Facts, scores, and replay ratios by frame and layer; JSON has those of rows as well."""
     from carsim.decisions.trace.stats import QUANTILES
 
-    meta = loaded.meta
-    yield _table(f"trace {loaded.name}", ("", ""), _facts(loaded, stats).items(), texts=2)
+    facts = tuple(_facts(loaded, stats).items())
+    yield Table(("", ""), facts, 2, title=f"trace {loaded.name}")
     if stats.tas_quantiles.size:
-        title = f"{meta.rule.label} over all evaluated steps"
-        headings = [f"{quantile:.0%}" for quantile in QUANTILES]
-        yield _table(title, headings, [[f"{value:.3f}" for value in stats.tas_quantiles]], texts=0)
-    frames = ((str(frame), f"{ratio:.1%}") for frame, ratio in enumerate(stats.by_frame))
-    yield _table("replay ratio by frame", ("frame", "replayed"), frames)
-    layers = (
+        headings = tuple(f"{quantile:.0%}" for quantile in QUANTILES)
+        scores = tuple(f"{value:.3f}" for value in stats.tas_quantiles)
+        title = f"{loaded.meta.rule.label} over all evaluated steps"
+        yield Table(headings, (scores,), 0, title=title)
+    frames = tuple((str(frame), f"{ratio:.1%}") for frame, ratio in enumerate(stats.by_frame))
+    yield Table(("frame", "replayed"), frames, title="replay ratio by frame")
+    layers = tuple(
         (str(layer), f"{ratio.over_all:.1%}", f"{ratio.over_eligible:.1%}")
         for layer, ratio in enumerate(stats.by_layer)
     )
-    yield _table("replay ratio by layer", ("layer", "of all steps", "of eligible"), layers)
+    yield Table(("layer", "of all steps", "of eligible"), layers, title="replay ratio by layer")
 
 
 def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
@@ -203,13 +204,6 @@ def _shape(of: "Geometry") -> str:
     heads = f"{of.n_heads}/{count(of.n_kv_heads, 'head')} of {of.head_dim}"
     layers = count(of.n_layers, "layer")
     return f"{of.name}: {layers}, width {of.hidden_size}, {heads}, MLP {of.ffn_size}"
-
-
-def _table(
-    title: str, headings: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1
-) -> Table:
-    """A table whose columns after the first ``texts`` are numbers."""
-    return Table(tuple(headings), tuple(map(tuple, rows)), texts, title=title)
 
 
 def _quality(meta: "TraceMeta") -> str:
