@@ -71,14 +71,6 @@ def test_counted_rules_replay_exactly_as_many_places(archive, measure):
     assert repr(rule) != repr(rules.Counted(measure, wanted + 1))
 
 
-def test_the_oracle_takes_the_places_of_least_error():
-    seen = seen_at(u=np.eye(4)[[0, 0, 1, 1]], held=np.zeros((4, 4)))
-    seen.__dict__["fresh"] = np.diag([4.0, 1.0, 3.0, 2.0])
-    counts = np.array([[0], [2]])
-    replay, _ = rules.Counted(rules.OutputChange(), counts).decide(seen)
-    assert replay.tolist() == [False, True, False, True]
-
-
 def seen_at(u: np.ndarray, held: np.ndarray, frame: int = 1, layer: int = 0) -> whole.Seen:
     """A layer of which nothing but the MLP's input and cached output matters."""
     codes = np.arange(len(u))

@@ -197,11 +197,6 @@ def test_losses_are_held_against_the_right_contestant():
     assert np.isnan(found.loc["draft 0.25, random keys", "added"])
 
 
-def test_a_front_keeps_what_nothing_beats_in_both():
-    table = pd.DataFrame({"s": [3, 1, 2, 2, 4], "loss": [0.0, 9.0, 5.0, 6.0, 0.0]})
-    assert measured.front(table, "s", "loss").index.tolist() == [1, 2, 0]
-
-
 def test_the_readme_quotes_what_the_tables_have():
     folder = ROOT / "studies/league"
     readme = (folder / "README.md").read_text(encoding="utf-8")

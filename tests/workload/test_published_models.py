@@ -62,13 +62,6 @@ def test_pruned_weights_are_neither_moved_nor_multiplied() -> None:
     assert len({(op.macs, op.stream_bytes) for op in attend}) == 1
 
 
-def test_the_scale_of_a_group_of_kept_weights_counts_once() -> None:
-    # 0.5 x (4 + 2 + 16 / 64) = 3.125 bits per weight.
-    weights = WeightPrecision(bits=4, density=0.5, index_bits=2, group=64, scale_bits=16)
-    assert float(weights.bits_per_element) == 3.125
-    assert weights.kept(101) == 51
-
-
 def test_mean_bits_are_exact_decimals() -> None:
     assert Precision(bits=4.15).bytes_of(800) == 415
     assert WeightPrecision(bits=8, density=0.1).kept(30) == 3
