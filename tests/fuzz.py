@@ -36,7 +36,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from commands import TRACES, Ended, call
-from explore_study import write_study
+from explore_study import AXES, write_study
 from recipe_maker import make_recipe
 from tiny import DESIGN_YAML
 
@@ -47,12 +47,7 @@ from carsim.metrics import METRICS
 CHANCES = 1e-9
 """By so much a share may leave 0 to 1, and a row beat its bound: rounding."""
 
-AXES: dict[str, Any] = {
-    "machine.cores": [1, 2, 4],
-    "policy.tau": [-0.5, 0.0, 0.5],
-    "policy.schedule": ["static", "drs"],
-}
-MANY = {**AXES, "policy.tau": {"range": [-1.0, 0.8, 0.2]}, "policy.batch": [2, 4]}
+MANY: dict[str, Any] = {**AXES, "policy.tau": {"range": [-1.0, 0.8, 0.2]}, "policy.batch": [2, 4]}
 """Of sweeps that are broken off: 120 points."""
 
 ODD: Sequence[Any] = (
@@ -64,51 +59,26 @@ ODD: Sequence[Any] = (
     *("١٢", "１２", "𝟙", "e\u0301", "\ufeff", "ﬁ", "İ", "\u2028", "🂡"),
     *("\x1b[31m", "\n", "\0", "\ud800", "\u202e", "a" * 300, "日本", "-" * 999, "x" * 100_000),
     *([], [1], [[]], [None], list(range(40)), {}, {"kind": "dense"}, {"kind": 1}, {"a": {"b": 1}}),
-    *(
-        {"range": [0, 1, 1e-320]},
-        {"range": {"from": 0, "to": 1, "points": 2}},
-        {"log2": {"from": 1e-300, "to": 1e300}},
-    ),
+    *({"range": [0, 1, 1e-320]}, {"range": {"from": 0, "to": 1, "points": 2}}),
+    {"log2": {"from": 1e-300, "to": 1e300}},
     *({"choice": {"a": {"machine.cores": 10**20}}}, {"range": {"from": 1, "to": 3, "points": 2}}),
     *(["machine.cores > 1"], ["machine.cores > " + "-" * 900 + "1"], ["9" * 900 + " > 1"]),
     *(["1 / 0 > 1"], ["not not machine.cores"], ["policy.tau in (0.0, 0.5)"], ["latency_s < 1"]),
 )
 
+NEST = (f"l{n}: &l{n} [{', '.join([f'*l{n - 1}' if n else 'x'] * 9)}]\n" for n in range(9))
 ALIASES = (
-    *(
-        "&a ",
-        "*a",
-        "<<: *a\n",
-        "&a [*a, *a]",
-        "? ",
-        "!!python/name:os.system ",
-        "--- ",
-        "%YAML 9\n",
-    ),
-    "\nx: &a [1]\ny: &b [*a, *a, *a]\nz: [*b, *b, *b]\n",
-    *(
-        "[" * 2000,
-        "{a: " * 500,
-        "[" * 200 + "]" * 200,
-        "- " * 3000,
-        "\n"
-        + "".join(
-            f"l{n}: &l{n} [{', '.join([f'*l{n - 1}' if n else 'x'] * 9)}]\n" for n in range(9)
-        ),
-    ),
+    *("&a ", "*a", "<<: *a\n", "&a [*a, *a]", "? ", "!!python/name:os.system ", "--- "),
+    *("%YAML 9\n", "\nx: &a [1]\ny: &b [*a, *a, *a]\nz: [*b, *b, *b]\n", "[" * 2000),
+    *("{a: " * 500, "[" * 200 + "]" * 200, "- " * 3000, "\n" + "".join(NEST)),
 )
 """Aliases, some of which grow without end, nesting, and words of YAML."""
 
 UNCHECKED = {"study.yaml"}
 """Files that nothing is read from."""
 
-PUBLISHED = [
-    each["config"]
-    for each in json.loads(
-        (Path(__file__).parent / "data/hf_configs.json").read_text("utf-8")
-    ).values()
-    if isinstance(each, dict)
-]
+HF_CONFIGS = json.loads((Path(__file__).parent / "data/hf_configs.json").read_text("utf-8"))
+PUBLISHED = [each["config"] for each in HF_CONFIGS.values() if isinstance(each, dict)]
 
 Trial = Callable[[random.Random, Path], str]
 
@@ -179,9 +149,8 @@ def damaged(data: bytes, rng: random.Random) -> bytes:
         return data[:at] + rng.randbytes(rng.randint(1, 600)) + data[at:]
     length = rng.randint(1, 5000)
     if what < 0.95:
-        return rng.choice(
-            (data + bytes(length), bytes(length) + data, data + data, data + data[at:])
-        )
+        zeros = bytes(length)
+        return rng.choice((data + zeros, zeros + data, data + data, data + data[at:]))
     return data[:at] + bytes(length) + data[at + length :]
 
 
@@ -380,9 +349,8 @@ class Fuzzer:
         if of == "done":
             with suppress(InputError):
                 sweep(self.base / "study.yaml", out, workers=0)
-                return (
-                    "" if self._contents(out) == self.contents[of] else "resumed to another table"
-                )
+                same = self._contents(out) == self.contents[of]
+                return "" if same else "resumed to another table"
         return "" if set(inspect(new).values()) == {""} else "what was rescued is damaged"
 
     def _contents(self, folder: Path) -> set[str]:

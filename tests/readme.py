@@ -16,6 +16,7 @@ A block after the line ``<!-- not run: why -->`` is not executed. All others of 
 order, in a folder of its own that holds the designs and traces of this repository.
 """
 
+import contextlib
 import difflib
 import doctest
 import os
@@ -206,24 +207,16 @@ def execute(block: Block, folder: Folder) -> str:
 
 
 class Examples(doctest.DocTestRunner):
-    """Runs a Python block, telling what differs and keeping what should have stood there."""
+    """Runs a Python block, keeping what should have stood there."""
 
     def __init__(self) -> None:
         super().__init__(verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE)
-        self.told = ""
         self.printed: dict[int, str] = {}
 
     def report_failure(self, out: Any, test: Any, example: Any, got: str) -> None:
         """Keep what an example printed."""
         self.printed[example.lineno] = got
-        super().report_failure(self._tell, test, example, got)
-
-    def report_unexpected_exception(self, out: Any, test: Any, example: Any, exc_info: Any) -> None:
-        """An example that raises has no output that could be shown instead."""
-        super().report_unexpected_exception(self._tell, test, example, exc_info)
-
-    def _tell(self, text: str) -> None:
-        self.told += text
+        super().report_failure(out, test, example, got)
 
 
 def run_doctest(block: Block, folder: Folder) -> tuple[str, str]:
@@ -231,13 +224,9 @@ def run_doctest(block: Block, folder: Folder) -> tuple[str, str]:
     test = doctest.DocTestParser().get_doctest(
         block.body, folder.names, README.name, str(README), block.line
     )
-    examples = Examples()
-    before = Path.cwd()
-    os.chdir(folder.path)
-    try:
-        examples.run(test, clear_globs=False)
-    finally:
-        os.chdir(before)
+    examples, told = Examples(), list[str]()
+    with contextlib.chdir(folder.path):
+        examples.run(test, out=told.append, clear_globs=False)
     folder.names.update(test.globs)
     lines = block.body.splitlines(keepends=True)
     for example in reversed(test.examples):
@@ -245,7 +234,7 @@ def run_doctest(block: Block, folder: Folder) -> tuple[str, str]:
             at = example.lineno + example.source.count("\n")
             shown = examples.printed[example.lineno]
             lines[at : at + example.want.count("\n")] = without_trailing_blanks(shown)
-    return examples.told, "".join(lines)
+    return "".join(told), "".join(lines)
 
 
 def refresh(document: Path) -> None:

@@ -9,7 +9,7 @@ TRIALS = {
     "traces": 6,
     "metadata": 3,
     "studies": 2,
-    "folders": 60,
+    "folders": 20,
     "models": 3,
     "recipes": 3,
 }

@@ -66,11 +66,6 @@ def test_no_code_outside_its_folder_names_a_kind(folder: str) -> None:
     assert not named
 
 
-def test_every_kind_is_known_by_its_own_name() -> None:
-    for registry in (SCHEDULES, MAPPINGS):
-        assert all(kind == each.kind for kind, each in registry.items())
-
-
 def test_a_design_is_handed_downwards_and_seldom_back() -> None:
     """``python tests/walk.py`` names stops, and files with ``.cores``: 12 are the goal."""
     walk = walk_of(load_design("zcu102"))

@@ -1,11 +1,10 @@
 """Kinds from a file: on the command line, in worker processes, in a store's identity."""
 
 import json
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from commands import call
 from explore_study import write_study
 
 from carsim.base import plugins
@@ -160,26 +159,19 @@ def test_kinds_from_outside_are_held_to_the_contracts(plugin, capsys, change, br
     assert not broken or any(line.startswith(broken) for line in lines)
 
 
-def carsim(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "carsim", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
 def test_commands_and_their_workers_load_it(plugin, tmp_path):
-    axes = {"policy.schedule": ["drs", "mine"]}
-    study = write_study(tmp_path, axes=axes)
-    out = tmp_path / "out"
-    toy = (str(tmp_path / "toy.yaml"), "--trace", str(tmp_path / "toy.npz"))
-    refused = carsim("run", *toy, "--set", "policy.schedule=mine")
-    assert refused.returncode == 2
-    assert "no schedule 'mine'" in refused.stderr
-    assert "--plugin" in refused.stderr
-    done = carsim("sweep", str(study), "--out", str(out), "--workers", "2", "--plugin", str(plugin))
-    assert done.returncode == 0, done.stderr
-    again = carsim("sweep", str(study), "--out", str(out), "--plugin", str(plugin), "--json")
-    assert json.loads(again.stdout)["evaluated"] == 0
+    study, out = write_study(tmp_path, axes={"policy.schedule": ["drs", "mine"]}), tmp_path / "out"
+    toy = (tmp_path / "toy.yaml", "--trace", tmp_path / "toy.npz")
+    refused = call("run", *toy, "--set", "policy.schedule=mine")
+    assert refused.status == 2
+    assert "no schedule 'mine'" in refused.err
+    assert "--plugin" in refused.err
+    sweep = ("sweep", study, "--out", out, "--plugin", plugin)
+    done = call(*sweep, "--workers", "2")
+    assert done.status == 0, done.err
+    assert json.loads(call(*sweep, "--json").out)["evaluated"] == 0
     plugin.write_text(OWN + "# other\n", encoding="utf-8")
-    other = carsim("sweep", str(study), "--out", str(out), "--plugin", str(plugin))
-    assert other.returncode == 2
-    assert "was made by other code" in other.stderr
-    assert "mine" in Path(out / "points.csv").read_text(encoding="utf-8")
+    other = call(*sweep)
+    assert other.status == 2
+    assert "was made by other code" in other.err
+    assert "mine" in (out / "points.csv").read_text(encoding="utf-8")

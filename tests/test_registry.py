@@ -98,7 +98,7 @@ SCRIPT = """\
     if __name__ == "__main__":
         METRICS.register(replace(METRICS["busy"], name="busier"))
         try:
-            print(sweep("study.yaml", workers=2).busier.sum())
+            print(sweep("study.yaml", workers=1).busier.sum())
         except InputError as error:
             print(error)
 """

@@ -29,14 +29,6 @@ def test_it_goes_with_its_cases(values, shift, scale):
         assert getattr(after, name) == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
-def test_equal_values_give_equal_intervals():
-    values = [0.1, 0.4, -0.2, 0.3]
-    assert bootstrap_mean(values) == bootstrap_mean(values)
-    other = bootstrap_mean(values, seed=1)
-    assert other.mean == bootstrap_mean(values).mean
-    assert other.low == pytest.approx(bootstrap_mean(values).low, abs=0.02)
-
-
 def test_two_cases_by_hand():
     """Of two cases a quarter of the resamples is each twice: more than 2.5 %, so both are ends."""
     assert bootstrap_mean([0.0, 1.0]) == Interval(0.5, 0.0, 1.0)

@@ -2,14 +2,12 @@
 
 import importlib
 import os
-import re
 import shlex
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from carsim.base.errors import InputError
@@ -43,16 +41,14 @@ def environment(wanted: Mapping[str, str]) -> Iterator[None]:
     Args:
         wanted: Values by name.
     """
-    before = {name: os.environ.get(name) for name in wanted}
+    before = {name: os.environ[name] for name in wanted if name in os.environ}
     os.environ.update(wanted)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        for name in wanted:
+            del os.environ[name]
+        os.environ.update(before)
 
 
 def follow_parent() -> None:
@@ -94,16 +90,13 @@ def library(module: str, place: str) -> Any:
 def install_command(extra: str) -> str:
     """The command that adds the libraries of an extra to where carsim runs.
 
-    It works in the working directory, and names them as the metadata of the package has them.
+    It names them as the metadata of the package has them.
     """
     from importlib.metadata import requires
 
-    python, here = Path(sys.executable or "python"), Path.cwd()
-    if python.is_relative_to(here):
-        python = python.relative_to(here)
-    stated = (_OF_AN_EXTRA.fullmatch(each) for each in requires("carsim") or ())
-    wanted = [each["library"] for each in stated if each and each["extra"] == extra]
-    return shlex.join([str(python), "-m", "pip", "install", *wanted])
+    stated = (each.replace('"', "'").partition("; extra == ") for each in requires("carsim") or ())
+    wanted = [library for library, _, of in stated if of.strip("'") == extra]
+    return shlex.join([sys.executable or "python", "-m", "pip", "install", *wanted])
 
 
 def has_parquet() -> bool:
@@ -113,6 +106,3 @@ def has_parquet() -> bool:
     except InputError:
         return False
     return True
-
-
-_OF_AN_EXTRA = re.compile(r"""(?P<library>[^;]+); extra == ['"](?P<extra>\w+)['"]""")

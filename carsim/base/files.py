@@ -148,19 +148,22 @@ def make_folder(path: Path) -> None:
         raise unwritable(path, error) from None
 
 
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+def write_whole(path: Path, write: str | Callable[[Path], object]) -> None:
     """Write a file beside its place, and put it there when it is complete.
 
     Args:
         path: Its place.
-        write: Writes it to the path that it is given.
+        write: Its text, or what writes it to the path that it is given.
 
     Raises:
         InputError: It cannot be written.
     """
     try:
         with unfinished(path) as beside:
-            write(beside)
+            if isinstance(write, str):
+                beside.write_text(write, encoding="utf-8")
+            else:
+                write(beside)
             beside.replace(path)
     except OSError as error:
         raise unwritable(path, error) from error

@@ -12,7 +12,8 @@ with one is not filled further with another, and a worker refuses a job whose pl
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import entry_points
@@ -72,13 +73,8 @@ def load_plugin(path: Path) -> str:
         raise InputError(place, "is no Python file", "name a file that ends with .py")
     module = module_from_spec(spec)
     sys.modules[name] = module  # so that its classes can be found again by name
-    try:
+    with _explained(place, "run it with Python to see where"):
         exec(compile(source, place, "exec"), module.__dict__)
-    except CarsimError:
-        raise
-    except Exception as error:  # whatever the file does
-        problem = f"fails as it is loaded ({type(error).__name__}: {one_line(str(error))})"
-        raise InputError(place, problem, "run it with Python to see where") from error
     _loaded[place] = digest
     return digest
 
@@ -91,10 +87,17 @@ def load_named(name: str) -> None:
         InputError: A package's kind cannot be imported.
     """
     for entry in entry_points(group=GROUP, name=name):
-        try:
+        with _explained(f"kind {name!r} of {entry.value}", "reinstall it"):
             entry.load()
-        except CarsimError:
-            raise
-        except Exception as error:  # whatever the package does
-            problem = f"cannot be imported ({type(error).__name__}: {one_line(str(error))})"
-            raise InputError(f"kind {name!r} of {entry.value}", problem, "reinstall it") from error
+
+
+@contextmanager
+def _explained(place: str, cure: str) -> Iterator[None]:
+    """Whatever goes wrong with the code of others is the refusal of a plugin."""
+    try:
+        yield
+    except CarsimError:
+        raise
+    except Exception as error:
+        problem = f"fails as it is loaded ({type(error).__name__}: {one_line(str(error))})"
+        raise InputError(place, problem, cure) from error

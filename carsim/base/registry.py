@@ -1,6 +1,7 @@
 """Registries: the kinds of one role by name, open to kinds from outside of the package."""
 
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections import UserDict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypeVar, Union
 
@@ -23,7 +24,7 @@ from carsim.base.yaml_file import shown
 Kind = TypeVar("Kind")
 
 
-class Registry(MutableMapping[str, Kind]):
+class Registry(UserDict[str, Kind]):
     """The kinds of one role by name, each looked up whenever its name is used.
 
     A kind from outside is added by :meth:`register`, which may decorate a class, and removed by
@@ -53,43 +54,36 @@ class Registry(MutableMapping[str, Kind]):
     ) -> None:
         self.role = role
         self._name_of = name_of
-        self._kinds = {name_of(kind): kind for kind in shipped}
-        self._shipped = frozenset(self._kinds)
+        self.data = {name_of(kind): kind for kind in shipped}
+        self._shipped = frozenset(self.data)
         self._followers: list[Callable[[Kind], object]] = []
         self.roles[role] = self
 
-    def __getitem__(self, name: str) -> Kind:
-        if name not in self:
-            raise KeyError(name)
-        return self._kinds[name]
+    def __missing__(self, name: str) -> Kind:
+        load_named(name)
+        return self.data[name]
 
     def __contains__(self, name: object) -> bool:
-        if isinstance(name, str) and name not in self._kinds:
+        if isinstance(name, str) and name not in self.data:
             load_named(name)
-        return name in self._kinds
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._kinds)
-
-    def __len__(self) -> int:
-        return len(self._kinds)
+        return name in self.data
 
     def __setitem__(self, name: str, kind: Kind) -> None:
         self._refuse_shipped(name)
         if (own := self._name_of(kind)) != name:
             raise InputError(f"{self.role} {shown(name)}", f"calls itself {shown(own)}", "agree")
-        self._kinds[name] = kind
+        self.data[name] = kind
         for follow in self._followers:
             follow(kind)
 
     def __delitem__(self, name: str) -> None:
         self._refuse_shipped(name)
-        del self._kinds[name]
+        del self.data[name]
 
     @property
     def outside(self) -> tuple[str, ...]:
         """Names of the kinds from outside."""
-        return tuple(name for name in self._kinds if name not in self._shipped)
+        return tuple(name for name in self.data if name not in self._shipped)
 
     def register(self, kind: Kind) -> Kind:
         """Add a kind from outside under its own name, or replace one of that name.
@@ -107,13 +101,13 @@ class Registry(MutableMapping[str, Kind]):
             InputError: Unknown; names the closest one.
         """
         if isinstance(name, str) and name in self:
-            return self._kinds[name]
+            return self.data[name]
         problem, cure = self.unknown(name)
         raise InputError(place, problem, cure)
 
     def unknown(self, name: object) -> tuple[str, str]:
         """Problem and cure of a name that is not in the registry."""
-        cure = choose(name, self._kinds, "known are")
+        cure = choose(name, self.data, "known are")
         return f"no {self.role} {shown(name)}", f"{cure}; a plugin may add it (`plugins`)"
 
     def follow(self, follower: Callable[[Kind], object]) -> None:

@@ -179,7 +179,8 @@ def _explain(found: dict[str, Any], raw: Any) -> Problem:
     if isinstance(clash := context.get("error"), FieldError):
         return told(clash.problem, clash.cure, *filter(None, clash.field.split(".")))
     if clash is not None:
-        return told(*_parted(str(clash)))
+        problem, _, advice = str(clash).partition("; ")
+        return told(problem, advice)
     if kind == "missing":
         return told("is missing", "add it")
     if kind == "union_tag_not_found":
@@ -206,12 +207,6 @@ def sections_of(annotation: Any) -> list[type[BaseModel]]:
     return [found for each in alternatives for found in sections_of(each)]
 
 
-def _parted(text: str) -> tuple[str, str]:
-    """Problem and cure of the message of a check, which may end with a cure after a semicolon."""
-    problem, _, cure = text.partition("; ")
-    return problem, cure
-
-
 def _choice(value: object, expected: str) -> str:
     names = [name.strip("'") for name in expected.replace(" or ", ", ").split(", ")]
     return closest(value, names) + "choose one"
@@ -224,14 +219,11 @@ def _path(location: tuple[int | str, ...], raw: Any, *, is_missing: bool) -> lis
     """
     path: list[str] = []
     for part in location[: len(location) - is_missing]:
-        if part in raw if isinstance(raw, Mapping) else _is_index(part, raw):
+        is_index = isinstance(part, int) and isinstance(raw, Sequence) and not isinstance(raw, str)
+        if part in raw if isinstance(raw, Mapping) else is_index:
             path.append(str(part))
             raw = raw[part]
     return [*path, *map(str, location[len(location) - is_missing :])]
-
-
-def _is_index(part: int | str, raw: Any) -> bool:
-    return isinstance(part, int) and isinstance(raw, Sequence) and not isinstance(raw, str)
 
 
 def _key(part: str) -> str:

@@ -163,9 +163,10 @@ def parse_yaml(text: str, place: str) -> Any:
             problem, cure = "holds several documents", "keep one"
         else:
             problem, cure = f"not valid YAML: {error.problem}", "mend it"
-        raise InputError(where, _one_line(problem), cure) from None
+        raise InputError(where, " ".join(problem.split()), cure) from None
     except (yaml.YAMLError, UnicodeError) as error:
-        raise InputError(place, f"not valid YAML: {_one_line(str(error))}", "mend it") from None
+        problem = f"not valid YAML: {' '.join(str(error).split())}"
+        raise InputError(place, problem, "mend it") from None
 
 
 def shown(value: Any) -> str:
@@ -178,10 +179,6 @@ def shown(value: Any) -> str:
         return "nothing"
     text = repr(value) if isinstance(value, str | float) else json.dumps(value, default=repr)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def read_mapping(path: Path, *, like: str = "") -> dict[str, Any]:

@@ -18,6 +18,7 @@ from typing import Any
 
 import click
 
+from carsim.base.environment import SIGNALS
 from carsim.base.errors import CarsimError, InputError
 from carsim.base.text import closest, one_line
 
@@ -31,14 +32,13 @@ COMMANDS = {
     "capture": "Decode a video with the reference decoder and write its trace.",
     "trace": "Inspect trace files.",
     "calibrate": "Fit the overheads of a board to a few measured decoding speeds.",
-    "config": "Show designs, what memories sustain, metrics, schemas.",
+    "config": "Show designs, presets, metrics and schemas.",
     "validate": "Hold predictions against published figures.",
 }
 """Subcommand -> its one-line help. The command is ``carsim.cli.NAME:NAME``."""
 
 MOVED = {
     "array": "validate array",
-    "dram": "config dram",
     "metrics": "config metrics",
     "pareto": "report DIR --front",
 }
@@ -132,9 +132,9 @@ def main() -> None:
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a letter shows a ?
     pressed: list[int] = []
-    numbers = (getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP"))
     unless_ignored = (signal.default_int_handler, signal.SIG_DFL)
-    caught = [each for each in numbers if each and signal.getsignal(each) in unless_ignored]
+    numbers = (*SIGNALS, signal.SIGTERM)
+    caught = [number for number in numbers if signal.getsignal(number) in unless_ignored]
     for number in caught:
         signal.signal(number, partial(_interrupt, pressed))
     try:
@@ -145,9 +145,7 @@ def main() -> None:
         _drop_output()
         status = 0
     except OSError as error:
-        place, cure = str(error.filename), "name another"
-        if error.filename is None:
-            place, cure = _nameless(error)
+        place, cure = _place(error)
         _drop_output()
         complain(f"{place}: cannot be used ({error.strerror}); {cure}")
         status = InputError.exit_status
@@ -157,8 +155,10 @@ def main() -> None:
     sys.exit(status)
 
 
-def _nameless(error: OSError) -> tuple[str, str]:
-    """The place and the cure of an error that names no file."""
+def _place(error: OSError) -> tuple[str, str]:
+    """The place of an error and its cure; errors of some places name no file."""
+    if error.filename is not None:
+        return str(error.filename), "name another"
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return "open files", "allow more with ulimit -n, or take fewer workers"
     if error.errno not in (errno.ENOENT, errno.ENOSYS, errno.EACCES, errno.EROFS):

@@ -2,6 +2,7 @@
 
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -30,14 +31,7 @@ POINT = ("workload", "tokens_per_s", "hardware_bound_error", "calibrated_error",
 @overriding("Change the design for all points, say machine.overheads.step_us=0")
 @click.option("--out", metavar="FILE", help="Write the overheads as YAML to this new file.")
 @JSON
-def calibrate(
-    design: str,
-    measured: tuple[str, ...],
-    runtime: str,
-    overrides: tuple[str, ...],
-    out: str | None,
-    as_json: bool,
-) -> None:
+def calibrate(design: str, out: str | None, as_json: bool, **given: Any) -> None:
     """Fit the overheads of a DESIGN's board to measured decoding speeds.
 
     Prints the error of the hardware bound, of the fit and of points left out of the fit, and the
@@ -48,11 +42,10 @@ def calibrate(
 
     if out is not None and Path(out).exists():
         raise InputError(out, "exists already", "name another file")
-    found = fit(measured_points(design, measured, overrides))
-    section = found.overheads(runtime).model_dump(mode="json", exclude_defaults=True)
+    found = fit(measured_points(design, given["measured"], given["overrides"]))
+    section = found.overheads(given["runtime"]).model_dump(mode="json", exclude_defaults=True)
     if out is not None:
-        text = yaml_text(section, is_short=True)
-        write_whole(Path(out), lambda path: path.write_text(text, encoding="utf-8"))
+        write_whole(Path(out), yaml_text(section, is_short=True))
     errors = [
         (point.text, point.tokens_per_s, point.error(None), point.error(found.constants), left_out)
         for point, left_out in zip_longest(found.points, found.left_out)

@@ -1,17 +1,15 @@
 """``carsim capture``: from a recipe to a trace."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from carsim.base.plugins import loaded_plugins
-from carsim.base.text import count
 from carsim.base.yaml_file import read_mapping
 from carsim.cli.console import progress_bar, say
 
@@ -70,46 +68,35 @@ if TYPE_CHECKING:
     is_flag=True,
     help="The arguments are videos or folders of pictures: write their codes to --out.",
 )
-@click.pass_context
-def capture(
-    ctx: click.Context,
-    /,
-    recipes: tuple[Path, ...],
-    out: Path | None,
-    overwrite: bool,
-    workers: int,
-    device: str,
-    also_from: tuple[Path, ...],
-    calibrate: float | None,
-    taus: tuple[float, ...],
-    codes: bool,
-) -> None:
+def capture(recipes: tuple[Path, ...], out: Path | None, **given: Any) -> None:
     """Decode a video, really replaying, and write its trace.
 
     Each RECIPE (a YAML file) says what is decoded: content by the reference decoder, or prompts by
     a LLaMA-type checkpoint of Hugging Face (weights: {hf: FOLDER}, which needs the extra hf).
     """
+    taus, ratio = given["taus"], given["calibrate"]
     if any(map(isnan, taus)):
-        raise click.UsageError("--tau: expected a number, got nan", ctx)
-    if codes:
-        if out is None or calibrate is not None or taus:
-            raise click.UsageError("--codes goes with --out, without --calibrate or --tau", ctx)
-        _write_codes(recipes, out, overwrite)
+        raise click.UsageError("--tau: expected a number, got nan")
+    if given["codes"]:
+        if out is None or ratio is not None or taus:
+            raise click.UsageError("--codes goes with --out, without --calibrate or --tau")
+        _write_codes(recipes, out, given["overwrite"])
         return
     from carsim.decoder.recipe import parse_recipe
 
     if out is not None and len(recipes) * max(1, len(taus)) > 1:
-        raise click.UsageError("--out names one file: give one RECIPE, and one --tau", ctx)
+        raise click.UsageError("--out names one file: give one RECIPE, and one --tau")
     parsed = [
-        (path, parse_recipe(read_mapping(path), path, also_from=also_from)) for path in recipes
+        (path, parse_recipe(read_mapping(path), path, also_from=given["also_from"]))
+        for path in recipes
     ]
-    if calibrate is None:
+    if ratio is None:
         asked = [job for path, recipe in parsed for job in _jobs(path, recipe, taus)]
-        _capture_all(asked, out, overwrite, workers, device)
+        _capture_all(asked, out, given["overwrite"], given["workers"], given["device"])
     elif taus:
-        raise click.UsageError("--calibrate searches a tau, and takes no --tau", ctx)
+        raise click.UsageError("--calibrate searches a tau, and takes no --tau")
     else:
-        _calibrate(parsed, calibrate, workers)
+        _calibrate(parsed, ratio, given["workers"])
 
 
 class _Job(NamedTuple):
@@ -145,7 +132,6 @@ def _capture_all(
     references: References = {}
     load = lru_cache(maxsize=1)(load_checkpoint)  # once for all thresholds
     for path, recipe, options in asked:
-        started = time.monotonic()
         with progress_bar(f"decoding {recipe.name}") as progress:
             if isinstance(recipe, CheckpointRecipe):
                 folder = path.parent / recipe.weights.hf
@@ -158,7 +144,7 @@ def _capture_all(
         plugins = "".join(f" --plugin {Path(file).name}" for file in loaded_plugins())
         command = f"carsim capture {path.name}{options}{plugins}"
         meta = trace.meta.model_copy(update={"command": command})
-        _save(out or path.parent / recipe.output, replace(trace, meta=meta), overwrite, started)
+        _save(out or path.parent / recipe.output, replace(trace, meta=meta), overwrite)
 
 
 def _write_codes(videos: tuple[Path, ...], out: Path, overwrite: bool) -> None:
@@ -179,12 +165,11 @@ def _calibrate(parsed: "list[tuple[Path, AnyRecipe]]", ratio: float, workers: in
     from carsim.decoder.capture import check_needs
     from carsim.decoder.recipe import Recipe
 
-    recipes = []
-    for path, recipe in parsed:
-        if not isinstance(recipe, Recipe):
-            raise click.UsageError(f"--calibrate does not take a checkpoint: {path}")
+    recipes = [(path, recipe) for path, recipe in parsed if isinstance(recipe, Recipe)]
+    if len(recipes) < len(parsed):
+        raise click.UsageError("--calibrate does not take a checkpoint")
+    for path, recipe in recipes:
         check_needs(recipe.model_copy(update={"quality": None}), path.parent)
-        recipes.append((path, recipe))
     for path, recipe in recipes:
         with progress_bar(f"decoding {recipe.name}") as progress:
             found = search_tau(recipe, path.parent, ratio, workers=workers, progress=progress)
@@ -194,7 +179,7 @@ def _calibrate(parsed: "list[tuple[Path, AnyRecipe]]", ratio: float, workers: in
         )
 
 
-def _save(target: Path, trace: "Trace", overwrite: bool, started: float) -> None:
+def _save(target: Path, trace: "Trace", overwrite: bool) -> None:
     import numpy as np
 
     from carsim.decisions.trace import captured as decisions_of
@@ -211,6 +196,5 @@ def _save(target: Path, trace: "Trace", overwrite: bool, started: float) -> None
     say(
         f"{target}: {saved.size}; replayed "
         f"{overall:.1%} of all steps, {eligible:.1%} of eligible steps (first frame left out)",
-        f"{count(target.stat().st_size, 'byte')} in {time.monotonic() - started:.0f} s, "
         f"sha256 {saved.sha256}",
     )

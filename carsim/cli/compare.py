@@ -1,13 +1,13 @@
 """``carsim compare``: what differs between two runs, and what that did."""
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from carsim.base.errors import InputError
 from carsim.cli.console import in_order, print_results, progress
-from carsim.cli.options import JSON, TRACE, WORKLOAD, work_of
+from carsim.cli.options import JSON, TRACE, WORKLOAD, overriding, work_of
 from carsim.workload.workload import Workload
 
 if TYPE_CHECKING:
@@ -22,31 +22,18 @@ if TYPE_CHECKING:
 )
 @WORKLOAD
 @TRACE
-@click.option(
-    "--set-a", "set_a", metavar="PATH=VALUE", multiple=True, help="Change A, if it is a design."
-)
-@click.option(
-    "--set-b", "set_b", metavar="PATH=VALUE", multiple=True, help="Change B, if it is a design."
-)
+@overriding("Change A, if it is a design", "a")
+@overriding("Change B, if it is a design", "b")
 @click.option("--allow-misfit", is_flag=True, help="Simulate designs that do not fit.")
 @JSON
-def compare(
-    a: str,
-    b: str | None,
-    tricks: bool,
-    workload: str | None,
-    traces: tuple[str, ...],
-    set_a: tuple[str, ...],
-    set_b: tuple[str, ...],
-    allow_misfit: bool,
-    as_json: bool,
-) -> None:
+def compare(a: str, b: str | None, tricks: bool, as_json: bool, **given: Any) -> None:
     """Show what differs between A and B, and what that did; or which trick pays on A (--tricks).
 
     Each is a folder that carsim run --out made, or a design: a YAML file or the name of a shipped
     one, which is simulated on the workload as carsim run does.
     """
-    work = work_of(workload, traces)
+    work = work_of(given["workload"], given["traces"])
+    set_a, set_b = given["set_a"], given["set_b"]
     if tricks:
         if b is not None:
             raise InputError("--tricks", "compares policies on one design", f"leave out {b}")
@@ -61,7 +48,7 @@ def compare(
 
     first, second = _side(a, set_a, "--set-a", work), _side(b, set_b, "--set-b", work)
     with progress("comparing"):
-        found = compare_runs(first, second, workload=work, allow_misfit=allow_misfit)
+        found = compare_runs(first, second, workload=work, allow_misfit=given["allow_misfit"])
     print_results(as_json, found.document(), in_order(sections(found)))
 
 

@@ -1,6 +1,7 @@
 """``carsim config``: shipped designs, resolved designs, and the schema of the YAML."""
 
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,11 @@ from carsim.cli.options import BOARD, JSON, MODEL, WORKLOAD, design_given, overr
     cls=LazyGroup,
     lazy={
         "metrics": "List every metric with its unit, meaning and formula.",
-        "dram": "Show what a DRAM sustains, and the table of standards.",
         "rtl": "Write the scheduler block for an FPGA: Verilog, C header, constraints, report.",
     },
 )
 def config() -> None:
-    """Show designs, what memories sustain, metrics, and schemas of files."""
+    """Show designs, presets, metrics, and schemas of files."""
 
 
 @config.command("show", short_help="Print a design as it is resolved.")
@@ -33,21 +33,14 @@ def config() -> None:
 @WORKLOAD
 @overriding()
 @JSON
-def show_design(
-    design: str | None,
-    board: str | None,
-    model: str | None,
-    workload: str | None,
-    overrides: tuple[str, ...],
-    as_json: bool,
-) -> None:
+def show_design(as_json: bool, workload: str | None, **given: Any) -> None:
     """Print DESIGN with presets, defaults and changes written out; it loads as the same design.
 
     Of a board and a model alone the machine is chosen for the workload; the description says why.
     """
     from carsim.design.document import design_yaml
 
-    loaded = design_given(design, board, model, overrides, work_of(workload))
+    loaded = design_given(**given, workload=work_of(workload))
     if as_json:
         click.echo(json.dumps(loaded.model_dump(mode="json"), indent=2))
     else:
@@ -62,13 +55,8 @@ def schema(kind: str) -> None:
     An editor with a YAML language server completes and checks a file whose first line is
     '# yaml-language-server: $schema=PATH'.
     """
-    if kind == "study":
-        from carsim.explore.study import study_schema as schema_of
-    elif kind == "recipe":
-        from carsim.decoder.recipe import recipe_schema as schema_of
-    else:
-        from carsim.design.document import design_schema as schema_of
-
+    homes = {"study": "explore.study", "recipe": "decoder.recipe", "design": "design.document"}
+    schema_of = getattr(import_module(f"carsim.{homes[kind]}"), f"{kind}_schema")
     click.echo(json.dumps(schema_of(), indent=2))
 
 
@@ -77,54 +65,48 @@ def schema(kind: str) -> None:
 @MODEL
 @click.option("--batch", type=click.IntRange(1, 256), help="Sequences in lockstep.")
 @WORKLOAD
-@click.option(
-    "--bits", type=click.Choice(["4", "8", "16"]), help="Bits of a weight [default: any]."
-)
 @click.option("--out", metavar="FILE", help="Write the design there instead of printing it.")
-def new(
-    board: str | None,
-    model: str | None,
-    workload: str | None,
-    bits: str | None,
-    out: str | None,
-    **wished: Any,
-) -> None:
+def new(workload: str | None, out: str | None, **wished: Any) -> None:
     """Choose a design that decodes a workload on a board, and write it as commented YAML.
 
     From the smallest machine on, cores, their array, precision, buffers and mapping are changed
     one by one, as long as plain decoding gains: no replay, no trace. What a precision costs in
-    quality is not known; --bits keeps to one.
+    quality is not known; config show with --set model.weights.bits=8 keeps to that precision.
     """
     from carsim.runs.first import Wish, design_text, first_design
 
-    if board is None or model is None:
+    if wished["board"] is None or wished["model"] is None:
         raise click.UsageError("needs --board and --model, say --board kv260 --model tiny")
     if out is not None and Path(out).exists():
         raise InputError(out, "is there already", "name another file or remove it")
-    weights = None if bits is None else int(bits)
-    wish = Wish.of(board, model, **wished, workload=work_of(workload), bits=weights)
+    wish = Wish.of(**wished, workload=work_of(workload))
     with progress("trying designs"):
         best, tried = first_design(wish)
     text = design_text(wish, best, tried)
     if out is None:
         click.echo(text, nl=False)
     else:
-        write_whole(Path(out), lambda path: path.write_text(text, encoding="utf-8"))
+        write_whole(Path(out), text)
         click.echo(f"Written to {out}: {best.tokens_per_s:.3g} tokens/s")
 
 
 @config.command(name="list")
-@click.option("--presets", is_flag=True, help="List presets of boards, models, energies.")
+@click.option("--presets", is_flag=True, help="List presets, and standards of memories.")
 @JSON
 def list_designs(presets: bool, as_json: bool) -> None:
     """List the designs that ship with carsim."""
     from carsim.design import load_design, shipped_designs
     from carsim.design.load import shipped_presets
+    from carsim.hardware.memory import STANDARDS
 
     described: dict[str, Any]
     if presets:
         described = shipped_presets()
         tables = {f"{section}.preset": names for section, names in described.items()}
+        described["standard"] = tables["board.memories.NAME.standard"] = {
+            name: f"{row.channel_bits} bits, {row.peak_gbps(row.channel_bits):.1f} GB/s a channel"
+            for name, row in STANDARDS.items()
+        }
     else:
         described = {name: load_design(name).description for name in shipped_designs()}
         tables = {"": described}

@@ -3,7 +3,7 @@
 import json
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
@@ -40,13 +40,11 @@ def output_console() -> Console:
 
 def show(console: Console, parts: Iterable[Part]) -> None:
     """Print parts one below the other; into a pipe, without the blanks that fill up lines."""
-    if console.is_terminal:
+    with nullcontext() if console.is_terminal else console.capture() as capture:
         for part in parts:
             _print(console, part)
+    if capture is None:
         return
-    with console.capture() as capture:
-        for part in parts:
-            _print(console, part)
     text = "\n".join(line.rstrip() for line in capture.get().splitlines())
     # Click would write UTF-8 where a terminal says that it knows ASCII alone.
     click.echo(text.encode(console.encoding, "replace").decode(console.encoding))
@@ -154,6 +152,12 @@ def _widths(table: Table) -> list[int]:
     ]
 
 
+def _live_console() -> Console | None:
+    """A console on standard error, if that is a terminal."""
+    console = Console(stderr=True, markup=False, highlight=False, emoji=False)
+    return console if console.is_terminal else None
+
+
 @contextmanager
 def progress(doing: str) -> Iterator[Callable[[str], None]]:
     """Show on standard error what is being done, if that is a terminal.
@@ -161,12 +165,9 @@ def progress(doing: str) -> Iterator[Callable[[str], None]]:
     Yields:
         To be told what is being done next.
     """
-    console = Console(stderr=True, markup=False, highlight=False, emoji=False)
-    if not console.is_terminal:
-        yield lambda now: None
-        return
-    with console.status(doing) as status:
-        yield lambda now: status.update(now)
+    console = _live_console()
+    with console.status(doing) if console else nullcontext() as status:
+        yield lambda now: status.update(now) if status else None
 
 
 @contextmanager
@@ -176,8 +177,8 @@ def progress_bar(name: str) -> Iterator[Callable[..., None]]:
     Yields:
         To be told how much is done, how much there is, and the rate in words.
     """
-    console = Console(stderr=True, markup=False, highlight=False, emoji=False)
-    if not console.is_terminal:  # rich before 15 would leave a blank line even if disabled
+    console = _live_console()
+    if console is None:  # rich before 15 would leave a blank line even if disabled
         yield lambda done, total, rate="": None
         return
     from rich import progress as bars

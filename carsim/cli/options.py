@@ -66,7 +66,7 @@ def work_of(workload: str | None, traces: Iterable[str] = ()) -> Workload | None
 
 
 def design_given(
-    name: str | None,
+    design: str | None,
     board: str | None,
     model: str | None,
     overrides: Iterable[str],
@@ -79,7 +79,7 @@ def design_given(
     """
     from carsim.runs.first import Wish, completed, open_design
 
-    if name is None:
+    if design is None:
         if board is None or model is None:
             raise InputError("DESIGN", "is missing", "name one, or say --board and --model")
         wish = Wish.of(board, model, overrides=tuple(overrides), workload=workload)
@@ -87,17 +87,21 @@ def design_given(
     if board is not None or model is not None:
         cure = "leave it out, or say --set board.preset=NAME and --set model.preset=NAME"
         raise InputError("DESIGN", "has a board and a model already", cure)
-    return open_design(name, tuple(overrides), workload)
+    return open_design(design, tuple(overrides), workload)
 
 
-def overriding(text: str = "Change the design, say machine.cores=8") -> Callable[..., Any]:
-    """The option ``--set``, as ``overrides``.
+def overriding(
+    text: str = "Change the design, say machine.cores=8", side: str = ""
+) -> Callable[..., Any]:
+    """The option ``--set``, as ``overrides``; of one of two sides ``--set-a``, as ``set_a``.
 
     Args:
         text: What it changes, and an example.
+        side: The side.
     """
+    words = [f"--set-{side}"] if side else ["--set", "overrides"]
     return click.option(
-        "--set", "overrides", metavar="PATH=VALUE", multiple=True, help=f"{text}; may be repeated."
+        *words, metavar="PATH=VALUE", multiple=True, help=f"{text}; may be repeated."
     )
 
 

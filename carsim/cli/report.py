@@ -15,8 +15,6 @@ from carsim.cli.console import output_console, progress, say, show, show_json
 from carsim.cli.options import JSON, FiniteRange, command_of
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from carsim.explore.study import Study
     from carsim.report.stored_study import StoredStudy
 
@@ -148,6 +146,7 @@ def _show_front(
     """Print the front of what a folder stores, and write it where that is asked for."""
     from carsim.explore.code import code_sha256
     from carsim.explore.pareto import pareto, parse_objectives
+    from carsim.metrics.columns import csv_text
     from carsim.report.stored_study import read_study
 
     wanted = parse_objectives(objectives) if objectives else None
@@ -156,9 +155,9 @@ def _show_front(
         pareto(study.frame, study.objectives, study.constraints)  # says why
     files = [] if out is None else ["pareto.csv"]
     if out is not None:
-        _write(Path(out), study.front)
-    made, own = study.facts["version"], version("carsim")
-    same_code = study.facts["code"] == code_sha256()
+        make_folder(Path(out))
+        write_whole(Path(out) / "pareto.csv", csv_text(study.front))
+    made, same_code = study.facts["version"], study.facts["code"] == code_sha256()
     if as_json:
         document = {"study": study.name, "carsim_version": made, "same_code": same_code}
         found = {"constraints": study.constraints, "points": len(study.frame), "files": files}
@@ -170,21 +169,10 @@ def _show_front(
             f"{len(study.frame):,} of {study.facts['points']:,} points have a result. Until the "
             "sweep has ended, points of the front may be missing."
         )
-    if made != own:
-        say(f"The points were evaluated by carsim {made}; this is {own}.")
-    elif not same_code:
-        say(f"The points were evaluated by other code of carsim {own}.")
+    if made != (own := version("carsim")) or not same_code:
+        say(f"The points were evaluated by other code, carsim {made}; this is {own}.")
     if files:
         say(f"Written to {out}: {', '.join(files)}")
-
-
-def _write(folder: Path, front: "pd.DataFrame") -> None:
-    """Write the front as CSV."""
-    from carsim.metrics.columns import csv_text
-
-    make_folder(folder)
-    table = csv_text(front)
-    write_whole(folder / "pareto.csv", lambda path: path.write_text(table, "utf-8"))
 
 
 def as_document(study: "StoredStudy") -> dict[str, Any]:

@@ -82,16 +82,7 @@ DIFFERENT = 1
     help="Also write a timeline of steps A to B-1 to DIR, for ui.perfetto.dev.",
 )
 @click.pass_context
-def run(
-    ctx: click.Context,
-    /,
-    as_json: bool,
-    length: str | None,
-    out: str | None,
-    overwrite: bool,
-    timeline: str | None,
-    **given: Any,
-) -> int | None:
+def run(ctx: click.Context, /, **given: Any) -> int | None:
     """Simulate DESIGN, a YAML file or the name of a shipped design, on a workload.
 
     A board and a model are enough: carsim run --board kv260 --model tinyllama_1b chooses the
@@ -107,21 +98,21 @@ def run(
     A folder that run --out wrote, in place of DESIGN, is repeated by its own command. The answer
     says whether the figures are the same, else which differ and what has changed; exit status 1.
     """
-    command = command_of(ctx, given, OUTPUTS)
+    command, out, timeline = command_of(ctx, given, OUTPUTS), given["out"], given["timeline"]
     if given["design"] is not None and (Path(given["design"]) / "summary.json").exists():
         if command != command_of(ctx, {"design": given["design"]}) or out or timeline:
             cure = "leave out all options but --plugin and --json"
             raise InputError(given["design"], "is repeated as it was run", cure)
-        return _repeat(ctx.command, given["design"], as_json)
+        return _repeat(ctx.command, given["design"], given["as_json"])
     window = parse_window(timeline) if timeline is not None else None
-    if out is None and (overwrite or window):
+    if out is None and (given["overwrite"] or window):
         option = "--timeline" if window else "--overwrite"
         raise InputError(option, "has nowhere to write", "add --out DIR")
     if out is not None:
         from carsim.report.files import OUTPUT_FILES
         from carsim.report.folder import check_folder
 
-        check_folder(Path(out), overwrite=overwrite, ours=OUTPUT_FILES)
+        check_folder(Path(out), overwrite=given["overwrite"], ours=OUTPUT_FILES)
 
     from carsim.report import save_report, summary
 
@@ -129,12 +120,13 @@ def run(
         report = replace(_simulated(given, window), command=command)
         files: list[str] = []
         if out is not None:
-            writing: dict[str, Any] = {"progress": lambda what: tell(f"writing {what}")}
-            files = save_report(report, out, overwrite=overwrite, timeline=window, **writing)
-    if as_json:
+            how: dict[str, Any] = {"overwrite": given["overwrite"], "timeline": window}
+            how["progress"] = lambda what: tell(f"writing {what}")
+            files = save_report(report, out, **how)
+    if given["as_json"]:
         show_json(summary(report))
         return None
-    _show(report, length)
+    _show(report, given["length"])
     if files:
         say("", f"Written to {out}: {', '.join(files)}")
     return None

@@ -87,8 +87,7 @@ def search(
     with open_folder(out) as store:
         with sweep_progress(loaded.name) as tell:
             done = fill(store, loaded, points=points, tell=tell, **how)
-        more = "" if done.finished >= points else "; there are no more"
-        return show_results(store, loaded, done, out, as_json, has_front=True, more=more)
+        return show_results(store, loaded, done, out, as_json, has_front=True)
 
 
 def _show_target(
@@ -116,7 +115,6 @@ def _show_target(
     document = {"target": target, "minimise": wanted.minimise, "machines": machines}
     print_results(as_json, document, in_order(target_sections(wanted, tried)))
     if out is not None and is_met:
-        text = design_yaml(tried[0].design)
-        write_whole(Path(out), lambda path: path.write_text(text, encoding="utf-8"))
+        write_whole(Path(out), design_yaml(tried[0].design))
         say(*([] if as_json else [f"Written to {out}"]))
     return None if is_met else UNREACHED

@@ -1,7 +1,7 @@
 """``carsim studio``: a page on which a design is changed and answers at once."""
 
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -30,15 +30,7 @@ DESIGN, TRACE = "u280_compute_bound", "vilau_8f"
     help="Port on this machine; 0 takes a free one.",
 )
 @click.option("--no-browser", is_flag=True, help="Open no browser; print an address that lets in.")
-def studio(
-    design: str,
-    trace: str | None,
-    workload: str | None,
-    overrides: tuple[str, ...],
-    store: str | None,
-    port: int,
-    no_browser: bool,
-) -> None:
+def studio(design: str, trace: str | None, workload: str | None, **given: Any) -> None:
     """Change DESIGN in the browser, and see at once what that does.
 
     DESIGN is a YAML file or the name of a shipped design. The page is served on this machine, to
@@ -53,9 +45,10 @@ def studio(
     from carsim.studio.state import TabState
 
     work = work_of(workload, [trace] if trace else ())
+    overrides, store = given["overrides"], given["store"] or ""
     makes_video = open_design(design, overrides, work).model.makes == "video"
     usual = TRACE * (makes_video and work is None)
-    start = TabState(design, trace=trace or usual, workload=workload or "", store=store or "")
+    start = TabState(design, trace=trace or usual, workload=workload or "", store=store)
     for override in overrides:
         path, _, value = override.partition("=")
         start = start.with_change(path.strip(), value)
@@ -68,7 +61,8 @@ def studio(
         say(f"It lets in {who}, and nobody else. Ctrl-C ends it.")
 
     try:
-        serve(start, port, opens_browser=not no_browser, command_of=run_command, tell=tell)
+        how: dict[str, Any] = {"opens_browser": not given["no_browser"], "command_of": run_command}
+        serve(start, given["port"], tell=tell, **how)
     except KeyboardInterrupt:
         say("The studio has ended.")
 

@@ -74,14 +74,7 @@ def sweep(study: str, workload: str | None, out: str, as_json: bool, **how: Any)
 
 
 def show_results(
-    store: "Store",
-    study: "Study",
-    done: "Progress",
-    out: str,
-    as_json: bool,
-    *,
-    has_front: bool,
-    more: str = "",
+    store: "Store", study: "Study", done: "Progress", out: str, as_json: bool, *, has_front: bool
 ) -> int | None:
     """Export a sweep or a search, and print its results; the exit status."""
     from carsim.cli.report import as_document, print_front, study_manifest
@@ -98,7 +91,7 @@ def show_results(
         show_json(document | (as_document(found) if has_front else {}))
     else:
         told = ", ".join(f"{counts[key]:,} {what}" for key, what in MEANINGS.items() if counts[key])
-        say(f"{study.name}: {count(counts.total(), 'point')}; {told or 'none stored'}{more}")
+        say(f"{study.name}: {count(counts.total(), 'point')}; {told or 'none stored'}")
         if done.dominated + done.misfits:
             proven = f"{done.dominated:,} proven dominated, {done.misfits:,} cannot fit"
             say(f"{done.total:,} bounded: {counts.total():,} evaluated, {proven}")

@@ -4,7 +4,7 @@ import csv
 import json
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +54,7 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
     Without a FILE, the traces that ship with carsim and those in the folder traces; all of them go
     by name, as in carsim run zcu102 --trace vilau_8f.
 
-    Exempt are the layers that never replay; a window is sinks + local tokens; replay is the ratio
+    Exempt layers never replay; a window is sinks + local tokens; replay is the ratio
     over eligible steps. What was measured of quality: ``carsim trace info``. A file that is no
     trace is skipped with a line on standard error.
     """
@@ -74,7 +74,7 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
         raise InputError("carsim trace list", "finds no trace", "name one, or capture one")
     for each in refused:
         complain(f"skipped: {each.place}: {each.problem}")
-    rows = [(_in_manifest if as_csv else _in_short)(trace) for trace in traces]
+    rows = [(_row if as_csv else _in_short)(trace) for trace in traces]
     if as_csv:
         from carsim.metrics.columns import cell
 
@@ -95,30 +95,8 @@ def _all_by_name() -> "list[Path]":
     return list((shipped | local).values())
 
 
-def _in_short(loaded: "Trace") -> dict[str, str]:
-    """A trace in one line of a terminal."""
-    from carsim.decisions.replay.decide import in_ranges
-    from carsim.decisions.trace import replay_ratio
-
-    meta = loaded.meta
-    _, eligible = replay_ratio(loaded.replay, loaded.tokens_per_frame)
-    exempt = in_ranges(meta.replay.exempt_layers)
-    if "," in exempt:
-        exempt = f"{len(meta.replay.exempt_layers)} layers"
-    return {
-        "file": loaded.name,
-        "rows": str(loaded.n_rows),
-        "frames": str(loaded.n_frames),
-        "tau": "" if meta.made_up else meta.replay.tau_span or "none",
-        "exempt": exempt,
-        "scope": meta.decision_scope,
-        "window": meta.attention.short,
-        "replay": f"{eligible:.1%}",
-    }
-
-
-def _in_manifest(loaded: "Trace") -> dict[str, str]:
-    """A trace in one row of a manifest."""
+def _row(loaded: "Trace") -> dict[str, str]:
+    """A trace in one row of CSV."""
     from carsim.decisions.trace import replay_ratio
 
     meta = loaded.meta
@@ -139,6 +117,19 @@ def _in_manifest(loaded: "Trace") -> dict[str, str]:
     }
 
 
+def _in_short(loaded: "Trace") -> dict[str, str]:
+    """A trace in one line of a terminal."""
+    row, meta = _row(loaded), loaded.meta
+    return {
+        **{name: row[name] for name in ("file", "rows", "frames")},
+        "tau": "" if meta.made_up else meta.replay.tau_span or "none",
+        "exempt": str(len(meta.replay.exempt_layers)),
+        "scope": row["scope"],
+        "window": meta.attention.short,
+        "replay": f"{float(row['eligible_ratio']):.1%}",
+    }
+
+
 def _as_json(loaded: "Trace", stats: "TraceStats") -> str:
     """Everything that the tables show, for programs; what is not a number is null."""
     import numpy as np
@@ -155,27 +146,26 @@ def _tables(loaded: "Trace", stats: "TraceStats") -> Iterable[Table]:
     """Facts, scores, and replay ratios by frame and layer; JSON has those of rows as well."""
     from carsim.decisions.trace.stats import QUANTILES
 
-    meta = loaded.meta
-    yield _table(f"trace {loaded.name}", ("", ""), _facts(loaded, stats).items(), texts=2)
+    facts = tuple(_facts(loaded, stats).items())
+    yield Table(("", ""), facts, 2, title=f"trace {loaded.name}")
     if stats.tas_quantiles.size:
-        title = f"{meta.rule.label} over all evaluated steps"
-        headings = [f"{quantile:.0%}" for quantile in QUANTILES]
-        yield _table(title, headings, [[f"{value:.3f}" for value in stats.tas_quantiles]], texts=0)
-    by_frame = [f"{ratio:.1%}" if frame else "never" for frame, ratio in enumerate(stats.by_frame)]
-    yield _table(
-        "replay ratio by frame",
-        ("frame", "replayed"),
-        zip(map(str, range(len(by_frame))), by_frame, strict=True),
+        headings = tuple(f"{quantile:.0%}" for quantile in QUANTILES)
+        scores = tuple(f"{value:.3f}" for value in stats.tas_quantiles)
+        title = f"{loaded.meta.rule.label} over all evaluated steps"
+        yield Table(headings, (scores,), 0, title=title)
+    frames = tuple((str(frame), f"{ratio:.1%}") for frame, ratio in enumerate(stats.by_frame))
+    yield Table(("frame", "replayed"), frames, title="replay ratio by frame")
+    layers = tuple(
+        (str(layer), f"{ratio.over_all:.1%}", f"{ratio.over_eligible:.1%}")
+        for layer, ratio in enumerate(stats.by_layer)
     )
-    by_layer = [(f"{each.over_all:.1%}", f"{each.over_eligible:.1%}") for each in stats.by_layer]
-    rows = ((str(layer), *ratios) for layer, ratios in enumerate(by_layer))
-    yield _table("replay ratio by layer", ("layer", "of all steps", "of eligible"), rows)
+    yield Table(("layer", "of all steps", "of eligible"), layers, title="replay ratio by layer")
 
 
 def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
     from carsim.decisions.trace.meta import SYNTHETIC
 
-    meta, step = loaded.meta, loaded.meta.content.get("tas_step")
+    meta = loaded.meta
     known = stats.pair_phi[stats.pair_phi == stats.pair_phi]
     sampling = "".join(f", {k} {v}" for k, v in (meta.sampling or {}).items() if v is not None)
     facts = {
@@ -193,7 +183,6 @@ def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
         "quality": _quality(meta),
         "made by": f"{meta.producer} {meta.producer_version}: {meta.command}",
         "sha256": loaded.sha256,
-        "scores": f"kept to multiples of {step:g}" if step else "kept as they were",
         "replay ratio": f"{stats.ratio.over_all:.2%} of all steps, "
         f"{stats.ratio.over_eligible:.2%} of eligible steps (first frame left out)",
         "phi in pairs": f"{_number(float(known.mean()) if known.size else math.nan)} "
@@ -203,16 +192,11 @@ def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
     }
     if meta.precision is not None:
         facts["precision"] = meta.precision.text
-    if meta.made_up:
-        facts["scores"] = "none"
     if meta.origin == SYNTHETIC:
         facts["decoded"] = facts["tokens"] = facts["weights"] = "nothing was decoded"
-    if stats.reads:
-        facts["keys read"] = (
-            f"{stats.reads.density:.1%} of the context in {stats.reads.mean_runs:.1f} runs, mean "
-            "over steps, layers, heads and rows; at most "
-            f"{count(stats.reads.most_held, 'token')} held"
-        )
+    if reads := stats.reads:
+        mean = f"{reads.density:.1%} of the context in {reads.mean_runs:.1f} runs (means)"
+        facts["keys read"] = f"{mean}, {count(reads.most_held, 'token')} held at most"
     return facts
 
 
@@ -220,13 +204,6 @@ def _shape(of: "Geometry") -> str:
     heads = f"{of.n_heads}/{count(of.n_kv_heads, 'head')} of {of.head_dim}"
     layers = count(of.n_layers, "layer")
     return f"{of.name}: {layers}, width {of.hidden_size}, {heads}, MLP {of.ffn_size}"
-
-
-def _table(
-    title: str, headings: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1
-) -> Table:
-    """A table whose columns after the first ``texts`` are numbers."""
-    return Table(tuple(headings), tuple(map(tuple, rows)), texts, title=title)
 
 
 def _quality(meta: "TraceMeta") -> str:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from carsim.base.text import Table, number
 from carsim.cli.console import Part as Printed
-from carsim.cli.console import output_console, print_results, progress, show, show_json
+from carsim.cli.console import print_results, progress, show_json
 from carsim.cli.options import JSON
 from carsim.validate import PART_NAMES
 
@@ -55,15 +55,11 @@ def validate(name: str | None, every: bool, short: bool, as_json: bool) -> int |
 
 
 def _show_claims(as_json: bool) -> None:
-    """Print the ledger as JSON, or as a page of Markdown, which a terminal renders."""
-    from rich.markdown import Markdown
-
+    """Print the ledger as JSON, or as a page of Markdown."""
     from carsim.validate.claims import claims, claims_page
 
     if as_json:
         show_json({"claims": claims()})
-    elif (console := output_console()).is_terminal:
-        show(console, [Markdown(claims_page())])
     else:
         click.echo(claims_page(), nl=False)
 

@@ -98,16 +98,14 @@ def export(
     folder = Path(folder)
     # A kill leaves new files without digests, not with those of old ones.
     write_whole(folder / DIGESTS, lambda path: path.touch())
-    files = []
+    files = ["points.csv"]
     if has_parquet():
-        files.append("points.parquet")
+        files.insert(0, "points.parquet")
         write_whole(folder / "points.parquet", lambda path: frame.to_parquet(path, index=False))
-    texts = {"points.csv": csv_text(frame)}
+    write_whole(folder / "points.csv", csv_text(frame))
     if manifest is not None:
-        texts[MANIFEST] = json.dumps(manifest, indent=2) + "\n"
-    for name, text in texts.items():
-        files.append(name)
-        write_whole(folder / name, partial(Path.write_text, data=text, encoding="utf-8"))
+        files.append(MANIFEST)
+        write_whole(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
     digested = [name for name in (*files, STORE_FILE) if (folder / name).exists()]
     write_whole(folder / DIGESTS, lambda path: write_digests(folder, digested, path))
     return files

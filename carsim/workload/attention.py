@@ -8,8 +8,6 @@ have as many products in either form. Of a prompt the latents are read; the keys
 made of them are assumed to stay on chip.
 """
 
-from typing import NamedTuple
-
 from carsim.workload.body import Latent
 from carsim.workload.model import Model
 from carsim.workload.ops import (
@@ -72,25 +70,6 @@ def _queries_op(model: Model, latent: Latent, share: Share) -> Op:
     )
 
 
-class _Heads(NamedTuple):
-    """Heads of attention on a core: key heads, query heads of each, elements of key and value."""
-
-    key_heads: int
-    queries: int
-    key_size: int
-    value_size: int
-
-
-def _heads(model: Model, share: Share, *, causal: bool) -> _Heads:
-    """Heads as keys are read; those of a prompt with latent attention have keys of their own."""
-    body, heads = model.body, share.columns(model.body.n_heads)
-    if body.latent is None or not causal:
-        key_heads = share.columns(body.n_kv_heads)
-        value_size = body.latent.rank if body.latent else body.head_dim
-        return _Heads(key_heads, -(-heads // key_heads), body.head_dim, value_size)
-    return _Heads(heads, 1, body.own_size + body.latent.rotary_size, body.latent.value_size)
-
-
 def _causal_pairs(tokens: int, attended: Count, window: int | None) -> Count:
     """Pairs of a query and a key where each of so many queries leaves out the later ones."""
     beyond = max(0, tokens - window) if window is not None else 0
@@ -117,16 +96,20 @@ def attend_op(
         key_elements: Elements per row of a cached key that is scored besides the attended ones.
     """
     body, rows, tokens = model.body, share.rows, share.tokens
-    of = _heads(model, share, causal=causal)
+    heads, key_heads = share.columns(body.n_heads), share.columns(body.n_kv_heads)
+    key_size, value_size = body.head_dim, body.latent.rank if body.latent else body.head_dim
+    if body.latent is not None and causal:  # each head of a prompt has keys of its own
+        key_heads, value_size = heads, body.latent.value_size
+        key_size = body.own_size + body.latent.rotary_size
+    sharing = -(-heads // key_heads)  # query heads of a key head
     pairs = _causal_pairs(tokens, attended, window) if causal else tokens * attended
-    queries, keys = (of.queries, pairs) if causal else (of.queries * tokens, attended)
+    queries, keys = (sharing, pairs) if causal else (sharing * tokens, attended)
     held = share.columns(body.n_kv_heads) * body.kv_elements // body.n_kv_heads
-    heads = share.columns(body.n_heads)
     return Op(
         Category.ATTENTION,
         gemms=(
-            Gemm(queries, of.key_size, keys, rows * of.key_heads),
-            Gemm(queries, keys, of.value_size, rows * of.key_heads),
+            Gemm(queries, key_size, keys, rows * key_heads),
+            Gemm(queries, keys, value_size, rows * key_heads),
         ),
         vector_ops=rows * heads * pairs * SOFTMAX_OPS
         + logarithms(model, "out", share.m * heads * body.head_dim),

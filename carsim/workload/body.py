@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
+from carsim.base.groups import grouped
 from carsim.base.section import FieldError, GrownSection, NonNegativeInt, PositiveInt, Section
 from carsim.base.yaml_file import shown
 
@@ -132,24 +133,16 @@ class Body(GrownSection):
     )
 
     @model_validator(mode="after")
-    def _heads_divide(self) -> "Body":
+    def _make_sense(self) -> "Body":
         if self.head_size is None:
             check_multiple("hidden_size", self.hidden_size, "n_heads", self.n_heads)
         check_multiple("n_heads", self.n_heads, "n_kv_heads", self.n_kv_heads)
-        return self
-
-    @model_validator(mode="after")
-    def _global_layers_exist(self) -> "Body":
         layers = self.global_layers
         if layers and self.window is None:
             raise FieldError("global_layers", "means nothing without a window", "give 'window'")
         if list(layers) != sorted(set(layers)) or (layers and layers[-1] >= self.n_layers):
             problem = f"{shown(layers)} are no layers of {self.n_layers} in ascending order"
             raise FieldError("global_layers", problem, f"list some of 0 to {self.n_layers - 1}")
-        return self
-
-    @model_validator(mode="after")
-    def _kinds_go_together(self) -> "Body":
         self.check_plain("biases", self.biases)
         if self.latent is not None and (self.n_kv_heads > 1 or self.qk_norm):
             field = "qk_norm" if self.qk_norm else "n_kv_heads"
@@ -162,15 +155,10 @@ class Body(GrownSection):
 
     def check_plain(self, field: str, products: tuple[Product, ...]) -> None:
         """Refuse what a field adds to products of experts or of latent attention."""
-        strange: dict[Product, object] = {
-            "qkv": self.latent,
-            "out": self.latent,
-            "gate_up": self.experts,
-            "down": self.experts,
-        }
         for product in products:
-            if strange[product] is not None:
-                what = "latent attention" if strange[product] is self.latent else "experts"
+            is_attention = product in ("qkv", "out")
+            if (self.latent if is_attention else self.experts) is not None:
+                what = "latent attention" if is_attention else "experts"
                 problem = f"{field} of {product} are not simulated with {what}"
                 raise FieldError(field, problem, f"leave out {product}")
 
@@ -216,9 +204,7 @@ class Body(GrownSection):
 
     def layers_by_mlp(self) -> dict[bool, list[int]]:
         """The layers with one MLP for all tokens (True), and those with experts, if any."""
-        dense = self.n_layers if self.experts is None else self.experts.dense_layers
-        layers = {True: [*range(dense)], False: [*range(dense, self.n_layers)]}
-        return {is_dense: each for is_dense, each in layers.items() if each}
+        return grouped((self.is_dense(layer), layer) for layer in range(self.n_layers))
 
     def layers_by_window(self) -> dict[int | None, list[int]]:
         """The layers of each window.
@@ -227,9 +213,7 @@ class Body(GrownSection):
         ...      global_layers=(3,)).layers_by_window()
         {512: [0, 1, 2], None: [3]}
         """
-        windows = [self.window_of(layer) for layer in range(self.n_layers)]
-        every = dict.fromkeys(windows)
-        return {window: [n for n, own in enumerate(windows) if own == window] for window in every}
+        return grouped((self.window_of(layer), layer) for layer in range(self.n_layers))
 
     def prompt_layers(self) -> Counter[tuple[int | None, bool]]:
         """Numbers of layers by window, and by having one MLP for all tokens."""

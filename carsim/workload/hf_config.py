@@ -70,8 +70,6 @@ class HfConfig(BaseModel):
     mlp_bias: bool = False
     qkv_bias: bool = True
     sliding_window: Size | None = None
-    use_sliding_window: bool = False
-    max_window_layers: Size = 28
     sliding_window_pattern: Size = 6
     layer_types: tuple[Layer, ...] | None = None
     num_experts: Size | None = None
@@ -134,23 +132,20 @@ _GEMMA3 = {
     "max_position_embeddings": 131_072,
     "sliding_window": 4096,
 }
-_QWEN = {"sliding_window": 4096}
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "gemma": _GEMMA,
     "gemma2": {**_GEMMA, "sliding_window": 4096},
     "gemma3": _GEMMA3,
     "gemma3_text": _GEMMA3,
     "mixtral": {"num_local_experts": 8, "num_experts_per_tok": 2},
-    "qwen2": _QWEN,
-    "qwen2_moe": _QWEN,
-    "qwen3": {**_QWEN, "head_dim": 128},
-    "qwen3_moe": _QWEN,
+    "qwen3": {"head_dim": 128},
     "smollm3": {"tie_word_embeddings": True},
 }
 """Type -> what its files may leave out."""
 
 LATENT = ("deepseek_v2", "deepseek_v3")
-READ = sorted((*DEFAULTS, *LATENT, "deepseek", "granite", "llama", "mistral", "phi3"))
+_PLAIN = ("deepseek", "granite", "llama", "mistral", "phi3", "qwen2", "qwen2_moe", "qwen3_moe")
+READ = sorted((*DEFAULTS, *LATENT, *_PLAIN))
 """Types that are read."""
 
 QK_NORM = ("gemma3", "gemma3_text", "qwen3", "qwen3_moe")
@@ -170,6 +165,7 @@ UNSUPPORTED = {
     "decoder_sparse_step": (1, _SPARSE),
     "mlp_only_layers": ([], _SPARSE),
     "moe_layer_freq": (1, "layers without experts are the first ones here"),
+    "use_sliding_window": (False, "no published Qwen has windows"),
     "use_bidirectional_attention": (False, "decoding is causal here"),
 }
 """Keys that ask for what is not simulated: the value that does not, and the reason."""
@@ -255,11 +251,15 @@ def _name(path: Path, saved: Any) -> str:
 
 
 def _model(config: HfConfig) -> dict[str, Any]:
-    """Body, head and context; fields of the body that are empty are left out."""
+    """Body, head and context."""
     kind, hidden, heads = config.model_type, config.hidden_size, config.num_attention_heads
-    size = config.head_size
-    fields = {
-        "head_size": size * (size * heads != hidden),
+    body = {
+        "n_layers": config.num_hidden_layers,
+        "hidden_size": hidden,
+        "n_heads": heads,
+        "n_kv_heads": config.kv_heads,
+        "ffn_size": config.intermediate_size,
+        "head_size": None if config.head_size * heads == hidden else config.head_size,
         "biases": _biases(config),
         "qk_norm": kind in QK_NORM,
         "post_norms": kind in POST_NORMS,
@@ -267,21 +267,12 @@ def _model(config: HfConfig) -> dict[str, Any]:
         **_experts(config),
         **(_latent(config) if kind in LATENT else {}),
     }
-    body = {
-        "n_layers": config.num_hidden_layers,
-        "hidden_size": hidden,
-        "n_heads": heads,
-        "n_kv_heads": config.kv_heads,
-        "ffn_size": config.intermediate_size,
-        **{field: value for field, value in fields.items() if value},
-    }
     head = {
         "kind": "linear",
         "vocabulary": config.vocab_size,
         "embedding": "tied" if config.tie_word_embeddings else "separate",
     }
-    context = config.max_position_embeddings
-    return {"body": body, "head": head, **({"context": context} if context else {})}
+    return {"body": body, "head": head, "context": config.max_position_embeddings}
 
 
 def _biases(config: HfConfig) -> tuple[str, ...]:
@@ -297,12 +288,10 @@ def windows_of(config: HfConfig) -> dict[str, Any]:
     kind, types = config.model_type, config.layer_types
 
     def is_local(layer: int) -> bool:
-        if kind.startswith("qwen") and not config.use_sliding_window:
-            return False  # as in all published sizes
+        if kind.startswith("qwen"):
+            return False
         if types is not None:
             return types[layer] == "sliding_attention"
-        if kind.startswith("qwen"):
-            return layer >= config.max_window_layers
         if kind == "gemma2":
             return layer % 2 == 0
         if kind.startswith("gemma3"):
@@ -331,20 +320,19 @@ def _experts(config: HfConfig) -> dict[str, Any]:
     shared, dense = (config.n_shared_experts or 0) * (wide or 0), config.first_k_dense_replace
     if kind == "qwen2_moe":
         shared = config.needed("shared_expert_intermediate_size")
-    fields = {
+    experts = {
+        "count": count,
+        "active": config.needed("num_experts_per_tok"),
         "shared_ffn_size": shared,
         "shared_gate": kind == "qwen2_moe",
         "router_bias": config.topk_method == "noaux_tc",
         "dense_layers": dense,
         "dense_ffn_size": config.intermediate_size * (dense > 0),
     }
-    used = {field: value for field, value in fields.items() if value}
-    experts = {"count": count, "active": config.needed("num_experts_per_tok"), **used}
     return {"experts": experts, "ffn_size": wide or config.intermediate_size}
 
 
 def _latent(config: HfConfig) -> dict[str, Any]:
-    rank = config.q_lora_rank
     return {
         "n_kv_heads": 1,
         "head_size": config.needed("qk_nope_head_dim"),
@@ -352,7 +340,7 @@ def _latent(config: HfConfig) -> dict[str, Any]:
             "rank": config.needed("kv_lora_rank"),
             "rotary_size": config.needed("qk_rope_head_dim"),
             "value_size": config.needed("v_head_dim"),
-            **({"query_rank": rank} if rank else {}),
+            "query_rank": config.q_lora_rank,
         },
     }
 

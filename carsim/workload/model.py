@@ -141,15 +141,11 @@ class Model(GrownSection):
         stored: int = self.weights.bytes_of(body.weights)
         return stored + body.n_layers * (BIAS_BYTES * body.layer_biases + self.layer_table_bytes)
 
-    def polishes(self, product: Product) -> bool:
-        """Inputs of the product are polished."""
-        return product in self.polished
-
     def table_bytes(self, product: Product) -> int:
         """Bytes of one layer's tables for the inputs of a product, which come with its weights."""
         body = self.body
         inputs = {"out": body.attended_size, "down": body.ffn_size}.get(product, body.hidden_size)
-        return TABLE_BYTES * inputs * self.polishes(product)
+        return TABLE_BYTES * inputs * (product in self.polished)
 
     @property
     def layer_table_bytes(self) -> int:

@@ -161,7 +161,7 @@ class Share(NamedTuple):
 
 def logarithms(model: Model, product: Product, elements: Count) -> Count:
     """Element operations of one logarithm, or one exponential, of each input of a product."""
-    return elements * LOGARITHM_OPS if model.polishes(product) else 0
+    return elements * LOGARITHM_OPS if product in model.polished else 0
 
 
 def residual_ops(model: Model) -> int:

@@ -255,7 +255,6 @@ def test_info_shows_and_exports_what_the_trace_holds(tiny: Trace) -> None:
     for words in (
         f"{ratio.over_all:.2%} of all steps",
         f"{ratio.over_eligible:.2%} of eligible",
-        "never",
         "VILA-U-7B",
         tiny.sha256[:32],
     ):

@@ -92,13 +92,10 @@ def test_one_objective_and_a_constraint_of_the_command_line(stored: Path) -> Non
 
 
 def test_a_store_of_other_code_says_so_and_takes_no_further_points(swept: Path, stored: Path):
-    for key, value, message in (
-        ("code", "other", "were evaluated by other code of carsim"),
-        ("version", "0.0.1", "were evaluated by carsim 0.0.1; this is"),
-    ):
+    for key, value in (("code", "other"), ("version", "0.0.1")):
         shutil.copytree(swept, stored, dirs_exist_ok=True)
         restated(stored, **{key: value})
-        assert message in call(stored).output
+        assert "were evaluated by other code, carsim 0." in call(stored).output
     document = json.loads(call(stored, "--json").output)
     assert (document["same_code"], document["carsim_version"]) == (True, "0.0.1")
     study = make_study(stored.parent, objectives=GOALS)

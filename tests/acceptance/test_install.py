@@ -1,7 +1,6 @@
 """Installs that stay working: the environment of a checkout, the bounds, the wheel."""
 
 import os
-import re
 import runpy
 import shutil
 import subprocess
@@ -104,16 +103,6 @@ def test_a_changed_dependency_or_a_moved_checkout_makes_it_anew(checkout: Checko
     assert checkout.ready("dev") == [".[dev]"]
 
 
-def test_an_environment_of_ones_own_is_added_to(checkout: Checkout) -> None:
-    own = checkout.root / ".venv" / "own.txt"
-    own.parent.mkdir()
-    own.touch()
-    assert checkout.ready() == ["."]
-    checkout.edit("simpy>=4.1,<5", "simpy>=4.1.1,<5")
-    assert checkout.ready() == ["."]
-    assert own.exists()
-
-
 def test_an_unsupported_python_makes_it_with_a_supported_one_that_runs(checkout, monkeypatch):
     monkeypatch.setattr(sys, "version_info", (3, 9, 18))
     checkout.python("python3.13", runs=False)
@@ -142,15 +131,6 @@ def test_the_package_folder_of_a_checkout_is_a_command(checkout: Checkout) -> No
     checkout.ready()
     subprocess.run([PYTHON_HERE, checkout.root / "carsim", "run", "zcu102"], check=True)
     assert checkout.asked()[-1] == "-m carsim run zcu102"
-
-
-def test_supported_pythons_are_the_same_everywhere() -> None:
-    match = re.fullmatch(r">=3\.(\d+),<3\.(\d+)", PROJECT["requires-python"])
-    declared = [line for line in PROJECT["classifiers"] if re.search(r"Python :: 3\.\d+$", line)]
-    expected = [
-        f"Programming Language :: Python :: 3.{v}" for v in range(*map(int, match.groups()))
-    ]
-    assert declared == expected
 
 
 def test_every_dependency_has_bounds_on_both_sides() -> None:

@@ -133,9 +133,3 @@ def test_a_file_as_spreadsheets_write_it_is_read_and_contradictions_are_said(tmp
     path.write_text("tokens_per_s, workload\n28, text:16+64\n\n5, text:512+64", "utf-8-sig")
     found = fit(measured_points(DESIGN, [str(path)]))
     assert "these overheads do not explain all points" in found.notes[0]
-
-
-def test_the_label_says_what_a_latency_is() -> None:
-    assert load_design("zcu102").machine.overheads.label == "hardware bound"
-    stated = load_design("zcu102", ["machine.overheads.step_us=100"])
-    assert stated.machine.overheads.label == "hardware bound plus the overheads of the design"

@@ -227,7 +227,7 @@ def test_calibration_keeps_the_inputs_of_valid_tokens_in_order() -> None:
         ({"replay": 2}, "4, 8 or 16"),
         ({"polish": ("down", "down")}, "twice"),
         ({"activations": 16}, "do nothing for activations of 16 bits"),
-        ({"bits": 4}, "Extra inputs"),
+        ({"bits": 4}, "unknown key 'bits'"),
     ],
 )
 def test_a_bad_precision_says_why(fields: dict[str, Any], problem: str) -> None:

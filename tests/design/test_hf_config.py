@@ -105,17 +105,13 @@ def test_a_file_gives_the_precision_in_which_it_is_stored(tmp_path: Path) -> Non
 
 
 def test_windows_are_read_by_layer(tmp_path: Path) -> None:
-    # Mistral 0.1 has a window in every layer; Qwen 2 from a layer on, if it is in use.
+    # Mistral 0.1 has a window in every layer; newer files of Gemma say it layer by layer.
     mistral = {**CONFIGS["mistral_7b"], "sliding_window": 4096}
     body = design_of(tmp_path, mistral).model.body
     assert (body.window, body.global_layers) == (4096, ())
-    windowed = {"use_sliding_window": True, "max_window_layers": 3, "sliding_window": 500}
-    body = design_of(tmp_path, {**CONFIGS["qwen2.5_7b"], **windowed}).model.body
-    assert (body.window, body.global_layers) == (500, (0, 1, 2))
-    # Newer files say it layer by layer.
-    types = ["full_attention", *["sliding_attention"] * 27]
-    body = design_of(tmp_path, {**CONFIGS["qwen2.5_7b"], **windowed, "layer_types": types})
-    assert body.model.body.global_layers == (0,)
+    types = ["full_attention", *["sliding_attention"] * 25]
+    body = design_of(tmp_path, {**CONFIGS["gemma3_1b"], "layer_types": types}).model.body
+    assert (body.window, body.global_layers) == (512, (0,))
 
 
 def test_biases_follow_the_type_and_the_file(tmp_path: Path) -> None:
@@ -150,6 +146,7 @@ def without(key: str) -> Callable[[dict[str, Any]], Any]:
             "$.num_attention_heads: 30 do not divide hidden_size 4096, without a head_dim",
         ),
         ("llama3_8b", edited(num_key_value_heads=5), "$.num_attention_heads: 32 is no multiple"),
+        ("qwen3_8b", edited(use_sliding_window=True), "no published Qwen has windows; describe"),
         ("llama3_8b", edited(tie_word_embeddings="no"), "got 'no'; write true or false"),
         ("llama3_8b", edited(hidden_act="relu"), "$.hidden_act: should be 'silu'"),
         (

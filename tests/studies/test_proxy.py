@@ -15,7 +15,7 @@ from carsim.decoder.structures import Config, DecoderPolicy, stack_weights
 torch = pytest.importorskip("torch")  # an extra, as training is no part of the simulator
 
 from studies.content import CODEBOOK  # noqa: E402
-from studies.proxy import counted, data, network, optimiser, recipes, scenes, train, training  # noqa: E402
+from studies.proxy import counted, data, network, training  # noqa: E402
 from studies.proxy.photos import Clip, make_clip  # noqa: E402
 
 TINY = network.Shape(n_layers=3, hidden_size=32, n_heads=4, ffn_size=24)
@@ -68,37 +68,6 @@ def test_a_step_reports_the_losses_of_the_first_frame_and_of_later_ones_apart(tr
     assert rows[3]["loss_first_frame"] != rows[3]["loss"]
 
 
-def test_a_stopped_training_goes_on_and_keeps_its_models(walks, codebook, tmp_path, monkeypatch):
-    monkeypatch.setattr(train, "_LOG_STEPS", 2)
-    recipe = recipes.Recipe("tiny", PLAN, checks=(2,))
-    for last in (3, 9):
-        run = training.Training(PLAN, walks, codebook)
-        if last == 9:
-            run.load(tmp_path / train.CHECKPOINT)
-            assert run.step == 3
-        train.train(recipe, tmp_path, run, last)
-    names = sorted(path.name for path in tmp_path.glob("*.safetensors"))
-    assert names == [f"step_0000{step}.safetensors" for step in (2, 3, 4)]
-    log = (tmp_path / "log.csv").read_text().splitlines()
-    assert [line.split(",")[0] for line in log] == ["2", "4"]
-
-
-def test_the_log_goes_on_where_the_checkpoint_is(tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_text("10,a\n20,b\n30,c\n")
-    train.cut_log(path, 25)
-    assert path.read_text() == "10,a\n20,b\n"
-
-
-def test_the_rate_warms_up_stays_and_falls_to_zero():
-    plan = training.Plan(100, lr=1.0, warm_up=10, decay_share=0.2)
-    rates = [plan.rate(step) for step in range(101)]
-    assert rates[0] == pytest.approx(0.1)
-    assert set(rates[9:80]) == {1.0}
-    assert rates[90] == pytest.approx(0.5)
-    assert rates[100] == 0
-
-
 def decode_rows(model, policy, prompts, given, n_frames, choose):
     """One row per prompt: given frames int64[B, frames, 256] first, then frames of its own."""
     config = Config(model.geometry, TOKENS_PER_FRAME, n_frames)
@@ -147,40 +116,6 @@ def test_numpy_decoder_gives_the_logits_that_torch_gives(trained, codebook, tmp_
         assert np.ptp(expected) > 0.1
 
 
-def test_first_heads_start_by_looking_at_their_distance(codebook):
-    twin = network.Twin(network.Shape(n_layers=1))
-    network.initialise(twin, codebook, 0)
-    shape = twin.shape
-    length = 2 * TOKENS_PER_FRAME + 40
-    codes = torch.from_numpy(np.random.default_rng(0).integers(shape.n_codes, size=length))
-    x = network.rms_norm(twin.embed_visual[codes], twin.ln_attn[0])
-    cos, sin = network.rotary(torch.arange(length)[None], shape)
-    half = shape.head_dim // 2
-    fast = torch.arange(shape.hidden_size) % shape.head_dim % half < 2 * half / 3
-    heads = [  # of the rows that know distances; the others look for what is alike
-        ((x @ w[0].T) * fast).view(length, shape.n_heads, -1).transpose(0, 1)
-        for w in (twin.wq, twin.wk)
-    ]
-    q, k = (network.rotate(head, cos[0], sin[0]) for head in heads)
-    logits = (q @ k.mT / shape.head_dim**0.5).detach().numpy()  # [H, S, S]
-    for head, distance in enumerate(network.FIRST_GAZES[0]):
-        steps = np.arange(2 * TOKENS_PER_FRAME, length)
-        by_distance = [logits[head, steps, steps - back].mean() for back in range(length - 40)]
-        assert int(np.argmax(by_distance)) == distance
-
-
-def test_slow_pairs_start_alike_and_are_free(codebook, walks):
-    run = training.Training(PLAN, walks, codebook)
-    slow = np.arange(32) % 8 % 4 >= 4 * (1 - 1 / 3)
-    start = network.to_model(run.twin).arrays
-    assert (start["wq"] == start["wk"]).all(axis=2)[0].tolist() == slow.tolist()
-    rows = start["wq"][0, slow].astype(float)
-    assert np.allclose(rows @ rows.T, 1.5**2 * np.eye(slow.sum()), atol=1e-2)
-    run.advance()
-    trained = network.to_model(run.twin).arrays
-    assert not (trained["wq"][:, slow] == trained["wk"][:, slow]).all()
-
-
 def test_a_batch_feeds_each_code_after_the_one_it_follows(codebook):
     codes = np.arange(2 * TOKENS_PER_FRAME) % codebook.n_codes
     batch = data.assemble([("ab", codes, 0), ("a", codes, 512)], codebook.n_codes)
@@ -193,29 +128,6 @@ def test_a_batch_feeds_each_code_after_the_one_it_follows(codebook):
     assert batch.weights.sum(1).tolist() == pytest.approx([first + TOKENS_PER_FRAME] * 2)
     assert batch.weights[0, :2].tolist() == [0, 0]
     assert batch.weights[1, -1] == 0  # padding
-
-
-def test_batches_depend_on_seed_and_step_alone(codebook, walks):
-    stage = data.Stage(1.0, 2, 2)
-    one, same, next_ = (data.draw_batch(stage, walks, codebook, 3, step) for step in (5, 5, 6))
-    assert torch.equal(one.tokens, same.tokens)
-    assert not torch.equal(one.targets[:, :99], next_.targets[:, :99])
-
-
-def test_no_level_is_both_trained_on_and_held_out():
-    assert not set(scenes.TRAINING) & set(scenes.HELD_OUT)
-    assert len(scenes.TRAINING) + len(scenes.HELD_OUT) == len(scenes.LEVELS) == 68
-
-
-def test_muon_moves_along_an_orthogonal_matrix():
-    for size in ((2, 6, 10), (2, 10, 6)):
-        parameter = torch.nn.Parameter(torch.zeros(size))
-        parameter.grad = torch.from_numpy(np.random.default_rng(0).standard_normal(size)).float()
-        optimiser.Muon([parameter], lr=1.0).step()
-        moved = torch.linalg.svdvals(parameter.detach()) / (0.2 * 10**0.5)
-        assert (moved > 0.6).all()
-        assert (moved < 1.3).all()
-        assert ((parameter * parameter.grad).sum((1, 2)) < 0).all()
 
 
 def test_the_counted_rival_is_a_distribution():

@@ -12,14 +12,13 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from study_maker import LAYERS, N_CODES, PROMPT, make_model
+from study_maker import N_CODES, PROMPT, make_model
 
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.structures import Config
 from studies import content, ranks, record, rules, whole
-from studies.chance import benchmark, free, own, signal
+from studies.chance import benchmark, free, own
 from studies.content import Row
-from studies.fastcar_sparse import windows
 
 
 @pytest.fixture(scope="module")
@@ -70,14 +69,6 @@ def test_counted_rules_replay_exactly_as_many_places(archive, measure):
     kept = archive.decode([record.Ask(rule, row)])[0]
     assert np.array_equal(rules.counts_of(kept.replay, TOKENS_PER_FRAME), wanted)
     assert repr(rule) != repr(rules.Counted(measure, wanted + 1))
-
-
-def test_the_oracle_takes_the_places_of_least_error():
-    seen = seen_at(u=np.eye(4)[[0, 0, 1, 1]], held=np.zeros((4, 4)))
-    seen.__dict__["fresh"] = np.diag([4.0, 1.0, 3.0, 2.0])
-    counts = np.array([[0], [2]])
-    replay, _ = rules.Counted(rules.OutputChange(), counts).decide(seen)
-    assert replay.tolist() == [False, True, False, True]
 
 
 def seen_at(u: np.ndarray, held: np.ndarray, frame: int = 1, layer: int = 0) -> whole.Seen:
@@ -149,15 +140,6 @@ def test_planned_places_replay_while_the_model_generates(archive):
         assert rule.score(None, 1, place, seen).tolist() == [expected] * 3
 
 
-def test_a_clip_like_the_true_one_is_as_sharp():
-    truth = content.rows_of(("slow_0",), n_frames=2)[0].codes
-    same = free.pictures(truth, truth)
-    assert same["psnr"].tolist() == [58.9] * 2
-    assert same["edges"].tolist() == same["contrast"].tolist() == [1.0] * 2
-    flat = free.pictures(np.full_like(truth, truth[0]), truth)
-    assert (flat["edges"] < 0.5).all()
-
-
 @pytest.mark.parametrize("module", [ranks, content])
 def test_doctests_of_studies(module):
     failed, tried = doctest.testmod(module)
@@ -225,31 +207,3 @@ def test_the_benchmark_holds_each_rule_against_its_own_baselines() -> None:
         1,
         -1,
     )
-
-
-def test_a_layer_that_replays_alone_is_priced(archive):
-    rows = make_rows(2)
-    found = signal.alone(archive, rows).set_index("layer")
-    assert list(found.index) == [0, 1]
-    last = np.zeros((archive.config.n_frames, LAYERS), np.int64)
-    last[1:, 1] = TOKENS_PER_FRAME
-    rule = rules.Counted(rules.Chance(7), last)
-    kept = archive.decode([record.Ask(each, row) for row in rows for each in (rule, None)])
-    expected = np.mean([kept[0].loss - kept[1].loss, kept[2].loss - kept[3].loss])
-    assert found.loc[1, "excess"] == pytest.approx(expected)
-    assert (found["excess_low"] <= found["excess"]).all()
-
-
-def test_relief_is_negative_where_replay_helps_a_window():
-    rows = [
-        {"window": window, "share": share, "clip": f"slow_{clip}", "frame": frame, "ratio": share}
-        | {"nats": 1 + (window > 0) * (0.5 - 0.4 * share) + 0.2 * share * (window == 0)}
-        for window in (0, 16)
-        for share in (0.0, 0.5)
-        for clip in range(3)
-        for frame in (1, 2)
-    ]
-    found = windows.compared(pd.DataFrame(rows)).set_index(["window", "share"])
-    assert found.loc[(16, 0.5), "over_window"] == pytest.approx(-0.2)
-    assert found.loc[(16, 0.5), "over_dense"] == pytest.approx(0.3)
-    assert found.loc[(0, 0.5), "over_window"] == pytest.approx(0.1)

@@ -10,19 +10,16 @@ from hypothesis import strategies as st
 from policy_maker import mass_kept
 from study_maker import LAYERS, N_CODES, make_model
 
-from carsim import load_trace
 from carsim.decisions.attention import Ann, AnnCa, Dense, Draft, Streaming, TempCache
 from carsim.decisions.replay import InputChange, Tas
-from carsim.decisions.trace.file import check_trace
 from carsim.decisions.trace.precision import PRODUCTS, Grouped
-from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.precision import Arithmetic, Inputs
 from carsim.decoder.structures import Config, DecoderPolicy, stack_weights
-from studies import record, whole
-from studies.content import ROOT, Row
+from studies import whole
+from studies.content import ROOT
 from studies.frames import READERS
-from studies.league import cells, longer, machines, measured, run, tables
+from studies.league import cells, measured, tables
 from studies.rules import ChangeScore, TasScore, Threshold
 from studies.run import quoted
 
@@ -166,55 +163,6 @@ def test_chance_reads_as_many_keys_as_the_policy(attention):
     assert np.array_equal(floor["hidden"], again["hidden"])
 
 
-def kept_by(attention, n_frames, codes, taus=TAUS):
-    """What a trace would hold of a row of so many frames, and its metadata's like."""
-    model = make_model()
-    config = config_of(model, n_frames=n_frames)
-    policy = DecoderPolicy(taus, TasScore().rule, attention)
-    found = quickly(model, config, policy, codes[: config.n_steps])
-    names = ("replay", "tokens", "runs", "held")
-    return longer.Kept(*(found[name].astype(found[name].dtype) for name in names))
-
-
-RECORDING = [each for each in POLICIES if each.records]
-
-
-@pytest.mark.parametrize("attention", RECORDING, ids=repr)
-def test_longer_videos_are_such_as_a_trace_can_hold(attention):
-    codes = codes_of(config_of(make_model(), n_frames=12))
-    short, real = kept_by(attention, 6, codes), kept_by(attention, 12, codes)
-    made = longer.continued(attention, short, len(PROMPT), 12)
-    decoded = 6 * 9
-    for got, wanted in zip(made, real, strict=True):
-        assert got.shape == wanted.shape
-    for name in ("replay", "tokens", "runs"):
-        same = getattr(made, name)[:decoded], getattr(short, name)
-        assert np.array_equal(*same), name
-    if attention.kind == "draft" or (attention.kind, attention.used.get("search")) == (
-        "ann",
-        "quantised",
-    ):
-        assert np.array_equal(made.tokens, real.tokens)
-    assert not np.array_equal(made.replay[decoded:], short.replay[-decoded:])
-    like = load_trace("vilau_8f_pair")
-    meta = like.meta.model_copy(
-        update={"tokens_per_frame": 9, "decoded": make_model().geometry, "prompt_tokens": 8}
-    )
-    who = cells.Contestant("x", attention=attention, replays=True)
-    trace = machines.trace_of(who, [made, made], [len(PROMPT)] * 2, replace(like, meta=meta))
-    check_trace(trace, "made")  # raises where a policy could not have read or held so much
-    assert trace.n_frames == 12
-
-
-@pytest.mark.parametrize("attention", [Dense(), Streaming(sinks=2, window=12)], ids=repr)
-def test_what_needs_no_records_is_exact_in_longer_videos(attention):
-    codes = codes_of(config_of(make_model(), n_frames=8))
-    made = longer.continued(attention, kept_by(attention, 4, codes), len(PROMPT), 8)
-    real = kept_by(attention, 8, codes)
-    for name in ("tokens", "runs", "held"):
-        assert np.array_equal(getattr(made, name), getattr(real, name)), name
-
-
 def cells_table():
     """Two scenes, of which the second is harder for all alike."""
     losses = {
@@ -247,71 +195,6 @@ def test_losses_are_held_against_the_right_contestant():
     assert found.loc["replay", ["excess", "added", "over_chance"]].tolist() == [0.5, 0.5, -0.125]
     assert found.loc["draft 0.25 + replay", ["excess", "added"]].tolist() == [0.5, 0.25]
     assert np.isnan(found.loc["draft 0.25, random keys", "added"])
-
-
-def test_a_front_keeps_what_nothing_beats_in_both():
-    table = pd.DataFrame({"s": [3, 1, 2, 2, 4], "loss": [0.0, 9.0, 5.0, 6.0, 0.0]})
-    assert measured.front(table, "s", "loss").index.tolist() == [1, 2, 0]
-
-
-def test_contestants_are_named_once_and_each_has_its_replaying_twin():
-    everyone = cells.contestants()
-    names = [each.name for each in (*everyone, *cells.floors())]
-    assert len(set(names)) == len(names)
-    assert sum(each.replays for each in everyone) == len(everyone) / 2
-    assert everyone[0].name == measured.DENSE
-    assert {measured.REPLAY, "draft 0.25 + replay"} <= set(names)
-    assert set(run.CHECKED) | set(run.LAYOUTS) <= set(names)
-
-
-def test_frames_that_fit_follow_from_two_lengths():
-    rows = {32: 10.0, 64: 18.0}
-    table = pd.DataFrame(
-        {"machine": "m", "contestant": "x", "layout": machines.SEPARATE, "frames": frames}
-        | {"used_gb": used, "usable_gb": 12.0}
-        for frames, used in rows.items()
-    )
-    assert tables.most_frames(table, "m", "x") == pytest.approx(40)
-    assert tables.most_frames(table.assign(used_gb=9.0), "m", "x") == np.inf
-    assert tables.most_frames(table.assign(used_gb=13.0), "m", "x") == 0
-
-
-def test_a_cell_is_decoded_once_and_a_machine_runs_it(tmp_path, monkeypatch):
-    archive = record.Archive(make_model(), tmp_path, n_frames=3, workers=1)
-    codes = np.random.default_rng(2).integers(0, N_CODES, 3 * TOKENS_PER_FRAME)
-    rows = [Row("slow_0", PROMPT, codes), Row("slow_0", PROMPT[:4], codes)]
-    rule = Threshold(TasScore(), (0.0, np.inf))
-    bench = cells.Bench(archive, rule, rows[:1])
-    who = (
-        cells.Contestant("dense"),
-        cells.Contestant("draft", attention=Draft(keep=0.25), replays=True),
-        cells.Contestant("W4A4", precision=cells.W4A4),
-    )
-    found = cells.table(bench, who, rows).set_index("contestant")
-    assert (found.loc["dense", ["recall", "density", "held"]] == 1).all(axis=None)
-    assert (found.loc["draft + replay", "density"] < 0.5).all()
-    assert (found.loc["draft + replay", "ratio"] > 0.1).all()
-    assert np.all(found.loc["W4A4", "nats"].to_numpy() != found.loc["dense", "nats"].to_numpy())
-    with monkeypatch.context() as patch:
-        patch.setattr(whole.Decoder, "decode", None)
-        again = cells.table(bench, who, rows).set_index("contestant")
-    assert again.equals(found)
-    like = load_trace("vilau_8f_pair")
-    meta = like.meta.model_copy(update={"decoded": archive.model.geometry, "prompt_tokens": 8})
-    ran = pd.DataFrame(
-        machines.measure(bench, who, rows, replace(like, meta=meta), frames=(3, 8), done=[DONE])
-    ).set_index(["frames", "contestant"])
-    assert (ran["machine"] == "zcu102_head").all()  # the others batch more rows than two
-    assert (3, "dense") not in ran.index  # is done
-    assert ran.loc[(3, "draft + replay"), "ratio"] == pytest.approx(
-        found.loc["draft + replay", "ratio"].mean()
-    )
-    assert ran.loc[(3, "draft + replay"), "search_s"] > 0
-    gains = ran.loc[(8, "dense"), "attention_s"] / ran.loc[(8, "draft + replay"), "attention_s"]
-    assert gains > 1.3
-
-
-DONE = ("zcu102_head", 3, machines.SEPARATE, "dense")
 
 
 def test_the_readme_quotes_what_the_tables_have():

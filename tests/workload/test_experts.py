@@ -7,8 +7,7 @@ import pytest
 from strategies import raw_design
 
 from carsim.cost.capacity import contents
-from carsim.design import Design, build_design, load_design
-from carsim.runs.decode import decode
+from carsim.design import Design, build_design
 from carsim.workload.body import Experts
 from carsim.workload.geometry import Video
 from carsim.workload.mlp import mlp_ops
@@ -77,20 +76,3 @@ def test_memory_holds_all_experts() -> None:
     held = {each.content: each.nbytes for each in contents(design, Video(9, 1, 0))}
     # Two layers of 4 x 32 x 32 of attention, a router, and six experts of three matrices.
     assert held["weights"] == 2 * (4096 + 192 + 6 * 3 * 32 * 48)
-
-
-def test_a_larger_batch_touches_more_experts_until_it_has_all() -> None:
-    mixtral = ["model.preset=mixtral_8x7b", "model.weights={bits: 4}"]
-    moved = [
-        sum(
-            decode(load_design("u280", [*mixtral, f"policy.batch={batch}"]), 100)
-            .simulation.totals["mlp"]
-            .dram_bytes
-        )
-        for batch in (1, 4, 64)
-    ]
-    expert, router = 32 * 3 * 4096 * 14336 / 2, 32 * 4096 * 8 / 2
-    experts = [2, 8 * (1 - 0.75**4), 8]
-    replayed = [32 * batch * 4096 * 2 for batch in (1, 4, 64)]  # outputs to the replay cache
-    wanted = [n * expert + router + cache for n, cache in zip(experts, replayed, strict=True)]
-    assert moved == pytest.approx(wanted, rel=1e-5)

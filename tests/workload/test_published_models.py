@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from strategies import raw_design
 
-from carsim.design import Design, build_design, load_design, override
+from carsim.design import Design, build_design, load_design
 from carsim.workload.attention import attend_op, output_op, qkv_op
 from carsim.workload.body import Body
 from carsim.workload.mlp import mlp_ops
@@ -20,19 +20,6 @@ def design(**model: Any) -> Design:
     raw = raw_design()
     raw["model"] |= model
     return build_design(raw, "small")
-
-
-def test_heads_wider_than_their_share_of_the_hidden_size() -> None:
-    # Qwen3-0.6B: Q and output 1024 x 2048, K and V 1024 x 1024, three matrices of 1024 x 3072.
-    assert (QWEN.head_dim, QWEN.q_size, QWEN.kv_size) == (128, 2048, 1024)
-    assert QWEN.attention_weights == 2 * 1024 * 2048 + 2 * 1024 * 1024
-    # With its classifier over 151,936 tokens: the 596 million that its authors count.
-    assert QWEN.weights + 1024 * 151_936 == pytest.approx(596e6, rel=1e-3)
-
-
-def test_without_a_head_size_heads_share_the_hidden_size() -> None:
-    body = Body(n_layers=1, hidden_size=64, n_heads=4, n_kv_heads=2, ffn_size=8)
-    assert (body.head_dim, body.q_size, body.kv_size) == (16, 64, 32)
 
 
 def test_a_plain_mlp_has_two_matrices() -> None:
@@ -75,19 +62,7 @@ def test_pruned_weights_are_neither_moved_nor_multiplied() -> None:
     assert len({(op.macs, op.stream_bytes) for op in attend}) == 1
 
 
-def test_the_scale_of_a_group_of_kept_weights_counts_once() -> None:
-    # 0.5 x (4 + 2 + 16 / 64) = 3.125 bits per weight.
-    weights = WeightPrecision(bits=4, density=0.5, index_bits=2, group=64, scale_bits=16)
-    assert float(weights.bits_per_element) == 3.125
-    assert weights.kept(101) == 51
-
-
 def test_mean_bits_are_exact_decimals() -> None:
     assert Precision(bits=4.15).bytes_of(800) == 415
     assert WeightPrecision(bits=8, density=0.1).kept(30) == 3
     assert design(weights={"bits": 3.5}).model.weights.bytes_of(16) == 7
-
-
-def test_a_head_size_frees_the_hidden_size_from_the_heads() -> None:
-    changed = override(design(), {"model.body.n_heads": 20, "model.body.head_size": 8})
-    assert changed.model.body.q_size == 160

@@ -141,7 +141,7 @@ class Timings(Section):
 
 
 class Memory(GrownSection):
-    """One external memory, with timings of its standard (``carsim config dram``)."""
+    """One external memory, with timings of its standard."""
 
     later: ClassVar[frozenset[str]] = frozenset({"timings", "other_gbps"})
 

@@ -1,6 +1,5 @@
 """The scheduler block as a folder of files that an FPGA project takes in."""
 
-from functools import partial
 from pathlib import Path
 
 from amaranth.hdl import Shape
@@ -43,7 +42,7 @@ def write_block(folder: Path, size: BlockSize, clock_mhz: float, *, measure: boo
     )
     folder.mkdir(parents=True, exist_ok=True)
     for path, text in zip(paths, texts, strict=True):
-        write_whole(path, partial(Path.write_text, data=text, encoding="utf-8"))
+        write_whole(path, text)
     return paths
 
 

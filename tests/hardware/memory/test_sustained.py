@@ -1,15 +1,12 @@
-"""What a DRAM sustains, how long it makes one wait, and what ``carsim config dram`` says of it."""
+"""What a DRAM sustains, and how long it makes one wait."""
 
 import itertools
-import json
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from carsim.base.errors import InputError
-from carsim.cli.dram import dram
 from carsim.hardware.memory import (
     ROWS,
     STANDARDS,
@@ -183,25 +180,3 @@ def test_a_lone_read_in_flight_takes_its_idle_latency_but_for_the_refreshes() ->
 def test_a_width_that_devices_do_not_make_up_is_refused() -> None:
     with pytest.raises(InputError, match="got 12 bits; give a multiple of 8"):
         sustained(DDR4, SCATTERED, channel_bits=12)
-
-
-def invoke(options: str) -> str:
-    return CliRunner().invoke(dram, options.split(), standalone_mode=False).output
-
-
-def test_the_command_answers_what_is_sustained_and_what_limits_it() -> None:
-    asked = "--standard DDR4-2133 --channels 2 --chunk-bytes 64 --streams 3"
-    report = json.loads(invoke(f"{asked} --json"))
-    expected = sustained(standard("DDR4-2133"), AccessPattern(3, 64), Striping(2))
-    assert report["peak_gbps"] == expected.peak_gbps
-    assert report["sustained_gbps"] == expected.sustained_gbps
-    assert list(report["idle_latency_ns"]) == list(ROWS)
-    assert expected.limit in invoke(asked)
-    assert json.loads(invoke("--standard HBM2-1800 --random --json"))["random"]
-
-
-def test_the_command_lists_the_standards_with_sources() -> None:
-    output, rows = invoke(""), json.loads(invoke("--json"))
-    assert "JESD79-4B" in output
-    assert all(name in output for name in STANDARDS)
-    assert rows["DDR3-1066"]["cl_nck"] == 7
