@@ -83,7 +83,9 @@ class Batches:
         key = (steps.tobytes(), group.start, group.stop)
         if key not in self._distinct:
             codes, rows = self._coded(group)
-            codes = codes[:, steps]
+            first, last = steps[[0, -1]]
+            run = last - first == len(steps) - 1  # steps are in order: a view will do
+            codes = codes[:, first : last + 1] if run else codes[:, steps]
             each = [np.bincount(of_batch.ravel(), minlength=len(rows)) for of_batch in codes]
             counts = np.array(each, np.int64)
             used = np.flatnonzero(counts.any(axis=0))
@@ -153,12 +155,13 @@ def _codes(replay: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         first, row_of = distinct_rows(np.packbits(rows, axis=-1), 1 << 8)
         return row_of.reshape(replay.shape[:-1]), rows[first]
     computing = ~np.moveaxis(replay, 0, 2)  # as they lie in a trace
-    codes: NDArray[Any] = np.zeros(computing.shape[:-1], np.uint16)
+    dtype = np.uint8 if width <= 8 else np.uint16
+    codes: NDArray[Any] = np.zeros(computing.shape[:-1], dtype)
     if width % 8 == 0:  # a twentieth of the time of the loop
         codes = np.packbits(computing.ravel()).view(f">u{width // 8}").reshape(codes.shape)
     for sequence in range(width if width % 8 else 0):
         codes = codes << 1 | computing[..., sequence]
-    codes = np.ascontiguousarray(np.moveaxis(codes, 2, 0), np.uint16)
+    codes = np.ascontiguousarray(np.moveaxis(codes, 2, 0), dtype)
     return codes, (np.arange(1 << width)[:, None] >> np.arange(width)[::-1] & 1).astype(np.bool_)
 
 
