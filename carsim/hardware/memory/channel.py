@@ -30,8 +30,7 @@ between them; no request is preferred because it has waited long.
 from collections import Counter, deque
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain, islice, takewhile
-from operator import eq
+from itertools import chain, islice
 
 from carsim.hardware.memory.base import MemoryStandard
 from carsim.hardware.memory.traffic import Burst
@@ -120,10 +119,10 @@ class _Bank:
     def state(self, now: int) -> Hashable:
         """All that its future depends on. Clocks are counted from now; -1 is any before."""
         queues = [tuple((row, max(-1, at - now)) for row, at in each) for each in self.queues]
-        column, other = self.col_at - now, (self.pre_at if self.row >= 0 else self.act_at) - now
-        known = (self.known_at - now, self.known_blame) if any(queues) else None
-        other = max(-1, other) if known is None else other
-        return self.row, max(-1, column), other, self.act_blame, known, *queues
+        other_at = self.pre_at if self.row >= 0 else self.act_at
+        clocks = [max(-1, at - now) for at in (self.col_at, other_at, self.known_at)]
+        known = (clocks.pop(), self.known_at >= other_at, self.known_blame)
+        return self.row, self.act_blame, *clocks, known if any(queues) else None, *queues
 
 
 class Channel:
@@ -144,10 +143,15 @@ class Channel:
         queue: int | None = None,
     ) -> None:
         t = self._t = standard
-        self._asked = list(islice(source, t.trefi_nck // t.burst_nck + 2 * window + 2))
-        self._next, self._taken, self._look_from = self._asked[0], 1, LOOK_BURSTS
+        self._source = source
+        self._next = next(source)
+        # Bursts so far, flat, as the garbage collector would look at so many tuples.
+        self._asked: list[int] = []
+        self._look_from = LOOK_BURSTS * len(Burst._fields)
         self._seen: dict[Hashable, tuple[tuple[int, ...], Counter[str]]] = {}
         self._banks = [_Bank(number, t) for number in range(t.banks)]
+        ordered = sorted(self._banks, key=lambda bank: bank.order)
+        self._round = [ordered[first:] + ordered[:first] for first in range(t.banks)]
         self._queue = min(window, queue or window)
         # Clocks at which slots are free.
         self._free = (deque([0] * window), deque([0] * self._queue))
@@ -189,11 +193,11 @@ class Channel:
         issue = {_COLUMN: self._move, _PRECHARGE: self._close, _ACTIVATE: self._open}
         held = (0, self._t.column_nck, self._t.precharge_nck, self._t.activate_nck)
         while True:
-            if self._arrival() <= self._now:
-                self._admit()
-            self._turn()
+            if (arrival := self._arrival()) <= self._now:
+                arrival = self._admit()
+            if self._waiting[WRITE] or self._direction == WRITE:
+                self._turn()
             bank, at = self._earliest()
-            arrival = self._arrival()
             if min(at, arrival) > self._last_at[self._direction]:
                 return RefreshInterval(self._bursts, self._activates, dict(self._idle))
             if bank is None or arrival <= at:
@@ -201,26 +205,29 @@ class Channel:
                 continue
             self._now = at
             self._bus_at = at + held[bank.due]
-            self._turn_of = bank.order + 1
+            self._turn_of = (bank.order + 1) % len(self._banks)
             issue[bank.due](bank, at)
             bank.update(self._direction)
-            if self._taken >= self._look_from:
+            if len(self._asked) >= self._look_from:
                 self._repeat()
 
     def _repeat(self) -> None:
         """If all is as it was before, count repetitions at once, and end so much earlier."""
-        self._look_from = self._taken + LOOK_BURSTS * (1 + len(self._seen) // 4)
-        new = (self._now, self._taken, self._bursts, self._activates), self._idle.copy()
+        width, length = len(Burst._fields), len(self._asked)
+        self._look_from = length + width * LOOK_BURSTS * (1 + len(self._seen) // 4)
+        new = (self._now, length, self._bursts, self._activates), self._idle.copy()
         old = self._seen.setdefault(self._state(), new)
         if old is new:
             return
-        clocks, taken, bursts, activates = (a - b for a, b in zip(new[0], old[0], strict=True))
-        most, now = (min(self._last_at) - self._now) // clocks, self._taken
-        # Bursts ahead that are those of one period before.
-        pairs = self._asked[now : now + most * taken], self._asked[now - taken :]
-        if times := sum(takewhile(bool, map(eq, *pairs))) // taken:
+        clocks, asked, bursts, activates = (a - b for a, b in zip(new[0], old[0], strict=True))
+        most, times = (min(self._last_at) - self._now) // clocks, 0
+        period = [*self._asked[width - asked :], *self._next]  # as asked for after the next burst
+        ahead = list(islice(self._source, asked // width))
+        while times < most and [*chain(*ahead)] == period:
+            times, ahead = times + 1, list(islice(self._source, asked // width))
+        self._source = chain(ahead, self._source)
+        if times:
             self._last_at = tuple(at - times * clocks for at in self._last_at)
-            self._taken += times * taken
             self._bursts += times * bursts
             self._activates += times * activates
             for reason, idle in new[1].items():
@@ -245,10 +252,10 @@ class Channel:
         slots = self._free[is_write]
         return slots[0] if slots and self._waiting[is_write] < self._queue else _NEVER
 
-    def _admit(self) -> None:
-        """Take in the requests that have found a slot by now."""
+    def _admit(self) -> int:
+        """Take in the requests that have found a slot by now, and say when the next one does."""
         now = self._now
-        while self._arrival() <= now:
+        while (arrival := self._arrival()) <= now:
             number, row, is_write = self._next
             self._free[is_write].popleft()
             bank = self._banks[number]
@@ -257,8 +264,9 @@ class Channel:
             bank.queues[is_write].append((row, now))
             self._waiting[is_write] += 1
             bank.update(self._direction)
-            self._next = self._asked[self._taken]
-            self._taken += 1
+            self._asked += self._next
+            self._next = next(self._source)
+        return arrival
 
     def _turn(self) -> None:
         """Choose between reads and writes."""
@@ -281,9 +289,8 @@ class Channel:
         group_column_at = self._group_column_at[self._direction]
         act_at, group_act_at = self._act_at, self._group_act_at
         floor = max(self._now, self._bus_at)
-        turn_of, count = self._turn_of, len(self._banks)
-        best, best_at, best_wait = None, _NEVER, count
-        for bank in self._banks:
+        best, best_at = None, _NEVER
+        for bank in self._round[self._turn_of]:
             due = bank.due
             if due == _NONE:
                 continue
@@ -300,10 +307,10 @@ class Channel:
                     at = act_at
                 if at < (group_at := group_act_at[bank.group]):
                     at = group_at
-            if at <= best_at:
-                wait = (bank.order - turn_of) % count
-                if at < best_at or wait < best_wait:
-                    best, best_at, best_wait = bank, at, wait
+            if at < best_at:
+                best, best_at = bank, at
+                if at == floor:
+                    break
         return best, best_at
 
     def _close(self, bank: _Bank, at: int) -> None:
