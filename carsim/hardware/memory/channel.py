@@ -17,10 +17,8 @@ The channel starts as a refresh leaves it: all banks closed, the queues full. It
 the next one: all banks precharged, then tRFC. So every loss to refresh - the refresh itself, the
 wait for precharge, rows opened again - is in the count.
 
-Time is in clocks of the DRAM and jumps from command to command; nothing is rounded and nothing is
-drawn at random. Once the channel is as it was before, and as long as the same is asked for again,
-repetitions are counted at once (:meth:`Channel._repeat`): a contiguous stream of DDR4 takes a third
-of the time, and patterns that do not repeat themselves up to 7 % more.
+Time is in clocks of the DRAM and jumps from command to command, so that an interval takes
+milliseconds; nothing is rounded and nothing is drawn at random.
 
 Simplifications: one rank; refreshes are all-bank, neither postponed nor pulled in; a request is
 accepted one clock after it arrives and the requester answers data one clock later, whatever lies
@@ -28,9 +26,8 @@ between them; no request is preferred because it has waited long.
 """
 
 from collections import Counter, deque
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain, islice
 
 from carsim.hardware.memory.base import MemoryStandard
 from carsim.hardware.memory.traffic import Burst
@@ -50,9 +47,6 @@ REFILL_NCK = 1
 
 DRAIN_FROM, DRAIN_TO = 0.8, 0.2
 """Fill of the write queue at which a batch of writes begins and ends (Ramulator 2's defaults)."""
-
-LOOK_BURSTS = 64
-"""Bursts between two looks at whether the channel repeats itself: a multiple of the banks."""
 
 READ, WRITE = 0, 1
 
@@ -116,14 +110,6 @@ class _Bank:
         self.due = _PRECHARGE if self.row >= 0 else _ACTIVATE
         self.ready_at = max(self.pre_at if self.row >= 0 else self.act_at, self.known_at)
 
-    def state(self, now: int) -> Hashable:
-        """All that its future depends on. Clocks are counted from now; -1 is any before."""
-        queues = [tuple((row, max(-1, at - now)) for row, at in each) for each in self.queues]
-        other_at = self.pre_at if self.row >= 0 else self.act_at
-        clocks = [max(-1, at - now) for at in (self.col_at, other_at, self.known_at)]
-        known = (clocks.pop(), self.known_at >= other_at, self.known_blame)
-        return self.row, self.act_blame, *clocks, known if any(queues) else None, *queues
-
 
 class Channel:
     """A channel and its controller over one refresh interval.
@@ -145,10 +131,6 @@ class Channel:
         t = self._t = standard
         self._source = source
         self._next = next(source)
-        # Bursts so far, flat, as the garbage collector would look at so many tuples.
-        self._asked: list[int] = []
-        self._look_from = LOOK_BURSTS * len(Burst._fields)
-        self._seen: dict[Hashable, tuple[tuple[int, ...], Counter[str]]] = {}
         self._banks = [_Bank(number, t) for number in range(t.banks)]
         ordered = sorted(self._banks, key=lambda bank: bank.order)
         self._round = [ordered[first:] + ordered[:first] for first in range(t.banks)]
@@ -208,43 +190,6 @@ class Channel:
             self._turn_of = (bank.order + 1) % len(self._banks)
             issue[bank.due](bank, at)
             bank.update(self._direction)
-            if len(self._asked) >= self._look_from:
-                self._repeat()
-
-    def _repeat(self) -> None:
-        """If all is as it was before, count repetitions at once, and end so much earlier."""
-        width, length = len(Burst._fields), len(self._asked)
-        self._look_from = length + width * LOOK_BURSTS * (1 + len(self._seen) // 4)
-        new = (self._now, length, self._bursts, self._activates), self._idle.copy()
-        old = self._seen.setdefault(self._state(), new)
-        if old is new:
-            return
-        clocks, asked, bursts, activates = (a - b for a, b in zip(new[0], old[0], strict=True))
-        most, times = (min(self._last_at) - self._now) // clocks, 0
-        period = [*self._asked[width - asked :], *self._next]  # as asked for after the next burst
-        ahead = list(islice(self._source, asked // width))
-        while times < most and [*chain(*ahead)] == period:
-            times, ahead = times + 1, list(islice(self._source, asked // width))
-        self._source = chain(ahead, self._source)
-        if times:
-            self._last_at = tuple(at - times * clocks for at in self._last_at)
-            self._bursts += times * bursts
-            self._activates += times * activates
-            for reason, idle in new[1].items():
-                self._idle[reason] += times * (idle - old[1][reason])
-            self._seen.clear()
-
-    def _state(self) -> Hashable:
-        """All that the future depends on, as of :meth:`_Bank.state`."""
-        now, groups = self._now, (*self._group_column_at, self._group_act_at)
-        clocks = (self._bus_at, self._act_at, *self._column_at, *chain(*groups))
-        return (
-            (self._next, self._direction, self._last_direction, self._turn_of, *self._waiting),
-            self._busy_until - now,
-            tuple(max(-self._t.tfaw_nck, at - now) for at in self._window_of_acts),
-            *(tuple(max(-1, at - now) for at in each) for each in (clocks, *self._free)),
-            *(bank.state(now) for bank in self._banks),
-        )
 
     def _arrival(self) -> int:
         """Clock at which the next request finds a slot and an entry of the queue."""
@@ -264,7 +209,6 @@ class Channel:
             bank.queues[is_write].append((row, now))
             self._waiting[is_write] += 1
             bank.update(self._direction)
-            self._asked += self._next
             self._next = next(self._source)
         return arrival
 

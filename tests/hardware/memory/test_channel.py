@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from carsim.hardware.memory import STANDARDS, AccessPattern, MemoryStandard
 from carsim.hardware.memory.channel import ROW_CYCLE, TURNAROUND, Channel, RefreshInterval
@@ -20,14 +18,11 @@ Command = tuple[int, str, int, int]
 
 
 class Recorded(Channel):
-    """A channel that keeps its commands, and issues them one by one."""
+    """A channel that keeps its commands."""
 
     def __init__(self, *given: Any) -> None:
         self.commands: list[Command] = []
         super().__init__(*given)
-
-    def _repeat(self) -> None:
-        pass
 
     def _close(self, bank: Any, at: int) -> None:
         self.commands.append((at, "PRE", bank.number, bank.row))
@@ -53,33 +48,9 @@ def schedule(
 def of_access(
     timings: MemoryStandard, access: AccessPattern
 ) -> tuple[RefreshInterval, list[Command]]:
-    return schedule(timings, *asked(timings, access))
-
-
-def asked(timings: MemoryStandard, access: AccessPattern) -> tuple[Iterator[Burst], int]:
-    """The bursts of a pattern, and how many are in flight."""
     burst_bytes = timings.burst_length * timings.channel_bits // 8
     window = access.requests * access.bursts_per_request(timings, burst_bytes)
-    return bursts(timings, access, burst_bytes), window
-
-
-ACCESS = st.builds(
-    AccessPattern,
-    streams=st.integers(1, 16),
-    chunk_bytes=st.sampled_from([64, 256, 1024, 3000, 4096]),
-    random=st.sampled_from([False, False, False, True]),
-    read_fraction=st.sampled_from([0.0, 0.5, 0.75, 1.0, 1.0]),
-    outstanding=st.sampled_from([None, 1, 4, 16, 64]),
-    aligned=st.booleans(),
-    mapping=st.sampled_from([None, "rcb", "bgi"]),
-)
-
-
-@given(name=st.sampled_from(list(STANDARDS)), access=ACCESS)
-@example(name="DDR4-2133", access=AccessPattern())
-def test_repetitions_are_counted_as_they_come_one_by_one(name: str, access: AccessPattern) -> None:
-    timings = STANDARDS[name]
-    assert Channel(timings, *asked(timings, access)).run() == of_access(timings, access)[0]
+    return schedule(timings, bursts(timings, access, burst_bytes), window)
 
 
 def repeat(*listed: tuple[int, int, bool]) -> Iterator[Burst]:

@@ -22,6 +22,7 @@ from carsim.hardware.memory import (
     sustained,
 )
 from carsim.hardware.memory.striping import busy_share
+from carsim.hardware.memory.sustained import scheduled
 
 DDR4 = standard("DDR4-2400")
 SCATTERED = AccessPattern(chunk_bytes=64, random=True)
@@ -205,3 +206,11 @@ def test_the_command_lists_the_standards_with_sources() -> None:
     assert "JESD79-4B" in output
     assert all(name in output for name in STANDARDS)
     assert rows["DDR3-1066"]["cl_nck"] == 7
+
+
+def test_a_part_of_other_timings_is_scheduled_for_itself() -> None:
+    row, access = STANDARDS["DDR4-2400"], AccessPattern()
+    part = row.with_timings({"trefi_ns": row.trefi_ns // 2})
+    burst_bytes = part.burst_length * part.channel_bits // 8
+    found = sustained(part, access).efficiency
+    assert found == scheduled(part, access, burst_bytes)[0] < sustained(row, access).efficiency
