@@ -27,7 +27,6 @@ from carsim.cost.capacity import capacity
 from carsim.cost.energy import energy
 from carsim.cost.fit import buffer_rows, memory_rows, resource_fit
 from carsim.decisions.replay import ReplayRule
-from carsim.decisions.trace import replay_ratio
 from carsim.explore.evaluate import Asked, Evaluator
 from carsim.explore.grid import Cell, Floats, GridStudy
 from carsim.explore.pareto import directions
@@ -103,7 +102,7 @@ def _decided(asked: Asked, evaluator: Evaluator) -> Cell:
     design, video = asked.design, asked.video
     batches = evaluator.machines.batches(asked)
     tokens = design.policy.tokens_per_step
-    ratios = replay_ratio(batches.replay, video.tokens_per_frame // tokens)
+    ratios = batches.replay_ratio(video.tokens_per_frame // tokens)
     return {
         "computing": batches.computing_counts,
         "batches": batches.replay.shape[0],

@@ -83,9 +83,8 @@ class Batches:
         key = (steps.tobytes(), group.start, group.stop)
         if key not in self._distinct:
             codes, rows = self._coded(group)
-            first, last = steps[[0, -1]]
-            run = last - first == len(steps) - 1  # steps are in order: a view will do
-            codes = codes[:, first : last + 1] if run else codes[:, steps]
+            run = slice(steps[0], steps[-1] + 1)  # of which a view will do
+            codes = codes[:, run if run.stop - run.start == len(steps) else steps]
             each = [np.bincount(of_batch.ravel(), minlength=len(rows)) for of_batch in codes]
             counts = np.array(each, np.int64)
             used = np.flatnonzero(counts.any(axis=0))
