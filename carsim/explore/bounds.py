@@ -30,6 +30,7 @@ from carsim.decisions.replay import ReplayRule
 from carsim.explore.evaluate import Asked, Evaluator
 from carsim.explore.grid import Cell, Floats, GridStudy
 from carsim.explore.pareto import directions
+from carsim.explore.points import DECISION_PATHS as SOFT
 from carsim.hardware.technology.base import Resources
 from carsim.machine.builders import BUILDERS
 from carsim.machine.hardware import Hardware
@@ -45,7 +46,6 @@ from carsim.workload.activity import Activity
 from carsim.workload.mlp import replay_op
 from carsim.workload.ops import Share
 
-SOFT = ("policy.tau", "policy.decision_scope")
 BUFFERS = ("machine.weight_buffer_kib", "machine.kv_buffer_kib", "machine.tile_kib")
 NOT_DECIDED = ("machine", "board", "energy", "policy.schedule")
 """Paths on which decisions do not depend."""

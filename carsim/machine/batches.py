@@ -59,10 +59,7 @@ class Batches:
 
     def part(self, steps: NDArray[np.intp], most: int | None = None) -> "Batches":
         """Some steps of all batches, or of the first ``most`` of them."""
-        reads = self.reads
-        if reads is not None:
-            tokens, runs = reads
-            reads = tokens[:most, steps], runs[:most, steps]
+        reads = self.reads and (self.reads[0][:most, steps], self.reads[1][:most, steps])
         return replace(self, replay=self.replay[:most, steps], reads=reads, parts=())
 
     def of_layers(self, layers: Sequence[int]) -> "Batches":
