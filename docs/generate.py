@@ -26,7 +26,10 @@ from carsim.design.document import design_schema  # noqa: E402
 from carsim.design.load import load_design, shipped_designs, shipped_presets  # noqa: E402
 from carsim.explore.study import study_schema  # noqa: E402
 from carsim.hardware.expected import TABLE  # noqa: E402
+from carsim.hardware.memory import STANDARDS, AccessPattern  # noqa: E402
 from carsim.hardware.memory.base import MemoryStandard  # noqa: E402
+from carsim.hardware.memory.sustained import SEQUENTIAL, scheduled  # noqa: E402
+from carsim.hardware.memory.table import standard  # noqa: E402
 from carsim.metrics import METRICS  # noqa: E402
 from carsim.metrics.columns import COLUMNS  # noqa: E402
 from carsim.validate.claims import claims_page  # noqa: E402
@@ -53,11 +56,35 @@ def pages() -> dict[str, str]:
         "gallery.md": gallery_page(),
         "claims.md": claims_page(),
         **published_files(),
+        os.path.relpath(MEMORY / SEQUENTIAL, DOCS): sequential_table(),
     }
     for kind, (schema_of, opening) in FILES.items():
         made[f"reference/{kind}.md"] = fields_page(kind, schema_of(), opening)
         made[f"schema/{kind}.json"] = json.dumps(schema_of(), indent=2) + "\n"
     return made
+
+
+MEMORY = ROOT / "carsim/hardware/memory"
+
+
+def sequential_table() -> str:
+    """Efficiency of sequential reads of the memories that most boards have."""
+    usual = {
+        (row.with_density(gbit), row.channel_bits)
+        for row in STANDARDS.values()
+        for gbit, _ in row.trfc_ns_by_gbit
+    }
+    shipped = {
+        (standard(memory.standard, memory.density_gbit), memory.part.width(memory.channel_bits))
+        for name in shipped_designs()
+        for memory in load_design(name).board.memories.values()
+    }
+    lines = ["standard,density_gbit,burst_bytes,efficiency,limit"]
+    for part, bits in usual | shipped:
+        burst_bytes = part.burst_length * bits // 8
+        found = scheduled(part, AccessPattern(), burst_bytes)
+        lines.append(",".join(map(str, (part.name, part.density_gbit, burst_bytes, *found))))
+    return "\n".join([lines[0], *sorted(set(lines[1:]))]) + "\n"
 
 
 FILES = {

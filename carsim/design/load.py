@@ -22,13 +22,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from carsim.base.errors import InputError
-from carsim.base.section import Section, first_problem, tuples
+from carsim.base.section import first_problem, tuples
 from carsim.base.text import choose
 from carsim.base.yaml_file import MAX_DEPTH, parse_yaml, read_mapping, shown
 from carsim.design.design import Design
 from carsim.hardware.board import Board
 from carsim.hardware.machine import Placement
-from carsim.workload.hf_config import read_hf_config
 
 PRESET_SECTIONS = ("board", "model", "energy")
 MODEL_FILE = "model.from"
@@ -165,10 +164,7 @@ def override(design: Design, changes: Mapping[str, Any]) -> Design:
     """
     # Sections that stay are taken as they are, which saves two thirds of the time.
     touched = {path.partition(".")[0] for path in changes}
-    raw = {
-        name: part.model_dump() if name in touched and isinstance(part, Section) else part
-        for name, part in design
-    }
+    raw = dict(design) | design.model_dump(include=touched)
     for dotted, value in changes.items():
         _assign(raw, dotted, value)
     return build_design(raw, design.name, changes)
@@ -237,6 +233,8 @@ def _with_bases(raw: Mapping[str, Any], file: Path, assigned: Mapping[str, Any])
             if path == MODEL_FILE:
                 folder = Path() if changed else file.parent
                 config = _path(folder, value, where, "name a model's config.json")
+                from carsim.workload.hf_config import read_hf_config
+
                 base = read_hf_config(config, body)
             else:
                 base = _preset(section, value, where)

@@ -27,10 +27,10 @@ from carsim.cost.capacity import capacity
 from carsim.cost.energy import energy
 from carsim.cost.fit import buffer_rows, memory_rows, resource_fit
 from carsim.decisions.replay import ReplayRule
-from carsim.decisions.trace import replay_ratio
 from carsim.explore.evaluate import Asked, Evaluator
 from carsim.explore.grid import Cell, Floats, GridStudy
 from carsim.explore.pareto import directions
+from carsim.explore.points import DECISION_PATHS as SOFT
 from carsim.hardware.technology.base import Resources
 from carsim.machine.batches import Batches
 from carsim.machine.builders import BUILDERS
@@ -47,7 +47,6 @@ from carsim.workload.activity import Activity
 from carsim.workload.mlp import replay_op
 from carsim.workload.ops import Share
 
-SOFT = ("policy.tau", "policy.decision_scope")
 BUFFERS = ("machine.weight_buffer_kib", "machine.kv_buffer_kib", "machine.tile_kib")
 NOT_DECIDED = ("machine", "board", "energy", "policy.schedule")
 """Paths on which decisions do not depend."""
@@ -104,7 +103,7 @@ def _decided(asked: Asked, evaluator: Evaluator) -> Cell:
     design, video = asked.design, asked.video
     batches = evaluator.machines.batches(asked)
     tokens = design.policy.tokens_per_step
-    ratios = replay_ratio(batches.replay, video.tokens_per_frame // tokens)
+    ratios = batches.replay_ratio(video.tokens_per_frame // tokens)
     return {
         "computing": batches.computing_counts,
         "batches": batches.replay.shape[0],

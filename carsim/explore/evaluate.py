@@ -175,7 +175,9 @@ class Evaluator:
             asked = self.asked(changes)
             return Fitted(asked, fit_of(asked.design, asked.sources, asked.video))
         decisions = {p: each for p, each in changes.items() if p.startswith(DECISION_PATHS)}
-        return twin.deciding(self.asked(changes, override(twin.asked.design, decisions)))
+        found = Fitted(self.asked(changes, override(twin.asked.design, decisions)), twin.fit)
+        vars(found).update(hardware=twin.hardware, structure=twin.structure)
+        return found
 
     def _sources(self, design: Design, changes: Mapping[str, Any]) -> Sources:
         """The traces of a point, or its workload as one."""
@@ -197,12 +199,6 @@ class Fitted:
 
     asked: Asked
     fit: FitReport
-
-    def deciding(self, asked: Asked) -> "Fitted":
-        """This hardware with other decisions."""
-        found = Fitted(asked, self.fit)
-        vars(found).update(hardware=self.hardware, structure=self.structure)
-        return found
 
     @cached_property
     def hardware(self) -> str:
@@ -344,9 +340,6 @@ class Kept(Generic[Item]):
     def __init__(self, nbytes: Callable[[Item], int]) -> None:
         self._nbytes = nbytes
         self._items: OrderedDict[Hashable, Item] = OrderedDict()
-
-    def __contains__(self, key: Hashable) -> bool:
-        return key in self._items
 
     @property
     def nbytes(self) -> int:

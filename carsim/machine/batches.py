@@ -12,9 +12,6 @@ from carsim.base.errors import InputError
 from carsim.decisions.replay import FASTCAR, ReplayRule
 from carsim.decisions.trace import Decisions, replay_ratio
 
-CODED = 16
-"""Sequences whose decisions have one bit each in a code."""
-
 
 @dataclass(frozen=True, eq=False)
 class Batches:
@@ -59,19 +56,15 @@ class Batches:
 
     def part(self, steps: NDArray[np.intp], most: int | None = None) -> "Batches":
         """Some steps of all batches, or of the first ``most`` of them."""
-        reads = self.reads
-        if reads is not None:
-            tokens, runs = reads
-            reads = tokens[:most, steps], runs[:most, steps]
-        return replace(self, replay=self.replay[:most, steps], reads=reads, parts=())
+        reads = self.reads and (self.reads[0][:most, steps], self.reads[1][:most, steps])
+        return replace(self, replay=self.replay[:most, steps], reads=reads)
 
     def of_layers(self, layers: Sequence[int]) -> "Batches":
         """The same of some layers."""
         if len(layers) == self.replay.shape[2]:
             return self
         reads = self.reads and (self.reads[0][..., layers], self.reads[1][..., layers])
-        parts = tuple(each.of_layers(layers) for each in self.parts)
-        return replace(self, replay=self.replay[:, :, layers], reads=reads, parts=parts)
+        return replace(self, replay=self.replay[:, :, layers], reads=reads)
 
     def distinct(self, steps: NDArray[np.intp], group: slice) -> "DistinctRows":
         """The different rows of decisions of some steps and sequences.
@@ -82,8 +75,11 @@ class Batches:
         """
         key = (steps.tobytes(), group.start, group.stop)
         if key not in self._distinct:
-            codes, rows = self._coded(group)
-            codes = codes[:, steps]
+            if key[1:] not in self._codes:
+                self._codes[key[1:]] = _codes(self.replay[..., group])
+            codes, rows = self._codes[key[1:]]
+            run = slice(steps[0], steps[-1] + 1)  # of which a view will do
+            codes = codes[:, run if run.stop - run.start == len(steps) else steps]
             each = [np.bincount(of_batch.ravel(), minlength=len(rows)) for of_batch in codes]
             counts = np.array(each, np.int64)
             used = np.flatnonzero(counts.any(axis=0))
@@ -91,17 +87,6 @@ class Batches:
             number_of[used] = np.arange(len(used))
             self._distinct[key] = DistinctRows(rows[used], counts[:, used], codes, number_of)
         return self._distinct[key]
-
-    def _coded(self, group: slice) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """As :func:`_codes`; those of parts are put together, as each part needs its own too."""
-        key = group.start, group.stop
-        if key not in self._codes:
-            if self.parts and group.stop - group.start <= CODED:
-                codes, (rows, *_) = zip(*(part._coded(group) for part in self.parts), strict=True)
-                self._codes[key] = np.concatenate(codes), rows
-            else:
-                self._codes[key] = _codes(self.replay[..., group])
-        return self._codes[key]
 
     def replay_ratio(self, steps: int) -> tuple[float, float]:
         """As :func:`carsim.decisions.trace.replay_ratio` with so many steps in a frame."""
@@ -144,21 +129,21 @@ class DistinctRows:
 def _codes(replay: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Codes of the rows of bool[..., W], and the sequences that compute by code, bool[codes, W].
 
-    Up to :data:`CODED` sequences have one bit each, the first the highest, and rows that never
-    occur have a code.
+    Up to 16 sequences have one bit each, the first the highest, and rows that never occur a code.
     """
     width = replay.shape[-1]
-    if width > CODED:  # a table of all possible rows would be large
+    if width > 16:  # a table of all possible rows would be large
         rows = ~replay.reshape(-1, width)
         first, row_of = distinct_rows(np.packbits(rows, axis=-1), 1 << 8)
         return row_of.reshape(replay.shape[:-1]), rows[first]
     computing = ~np.moveaxis(replay, 0, 2)  # as they lie in a trace
-    codes: NDArray[Any] = np.zeros(computing.shape[:-1], np.uint16)
+    dtype = np.uint8 if width <= 8 else np.uint16
+    codes: NDArray[Any] = np.zeros(computing.shape[:-1], dtype)
     if width % 8 == 0:  # a twentieth of the time of the loop
         codes = np.packbits(computing.ravel()).view(f">u{width // 8}").reshape(codes.shape)
     for sequence in range(width if width % 8 else 0):
         codes = codes << 1 | computing[..., sequence]
-    codes = np.ascontiguousarray(np.moveaxis(codes, 2, 0), np.uint16)
+    codes = np.ascontiguousarray(np.moveaxis(codes, 2, 0), dtype)
     return codes, (np.arange(1 << width)[:, None] >> np.arange(width)[::-1] & 1).astype(np.bool_)
 
 

@@ -63,7 +63,7 @@ class Phases:
         simulated: Phases that were taken through the rung so far.
         kept: Phases that are kept for later runs.
         interpolated: The rung took the times of some phases from those of others.
-        proven: What :mod:`carsim.machine.ranges` has found to be within 64 bits.
+        proven: Steps of what :mod:`carsim.machine.ranges` has found to be within 64 bits.
 
     Raises:
         InputError: No such rung.
@@ -80,7 +80,7 @@ class Phases:
         self.simulated = 0
         self._memo: OrderedDict[Hashable, Outcome] = OrderedDict()  # used last stands last
         self.kept = 0  # phases in it
-        self.proven: set[Hashable] = set()
+        self.proven: dict[Hashable, int] = {}
         self._mlp_bounds: dict[Hashable, Bound] = {}
         self._schedules: dict[str, Schedule] = {}
 

@@ -79,8 +79,8 @@ def check_plan(plan: "Plan") -> None:
     Raises:
         InputError: A product or an array is too large; the field that makes it so is named.
     """
-    key = plan.video, plan.attention, len(plan.steps), plan.rule
-    if key not in plan.phases.proven:
+    key, steps = (plan.video, plan.attention, plan.rule), len(plan.steps)
+    if plan.phases.proven.get(key, 0) < steps:
         _check_memory(plan)
         size, what = largest(plan)
         designs = range(len(plan.hw.designs))
@@ -88,7 +88,8 @@ def check_plan(plan: "Plan") -> None:
             raise _too_large(plan, size, what)
         for each in designs if size >= LIMIT else ():
             check_plan(plan.of_design(each))
-        plan.phases.proven |= {key, (*key[:-1], None)}  # a rule of replay only adds work
+        # A rule of replay, and further steps, only add work.
+        plan.phases.proven |= dict.fromkeys((key, (*key[:-1], None)), steps)
 
 
 def _check_memory(plan: "Plan") -> None:

@@ -156,11 +156,10 @@ def simulations(
     totals = {name: totals_of(every, designs) for name, every in of_kind.items()}
     totals["mlp"] = _with_mlp_bound(totals["mlp"], plan, parts)
     detailed = tuple(each for each in visits if detail and each.outcome_of is not None)
-    plans = [plan.of_design(design) for design in range(designs)]
+    plans, ends = [plan.of_design(design) for design in range(designs)], np.cumsum(sizes)
 
     def simulation(part: int, design: int) -> Simulation:
-        end = int(sizes[: part + 1].sum())
-        own = slice(end - sizes[part], end)
+        own = slice(ends[part] - sizes[part], ends[part])
         every = {name: each[design][part % len(each[design])] for name, each in totals.items()}
         if "host" in every and not every["host"].cycles:
             del every["host"]

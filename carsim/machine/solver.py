@@ -40,6 +40,10 @@ NEVER = np.iinfo(np.int64).min // 4
 PART = 1 << 17
 """Lanes times tiles that are solved at a time: arrays of a megabyte, so that memory is bounded."""
 
+# Once glibc has given back a block of nearly 32 MiB, it keeps smaller ones for later arrays. Else
+# it may map each anew, page by page: a sweep with private weights took 5 % longer.
+np.empty((1 << 25) - (1 << 13), np.uint8)
+
 
 def solve(phase: Phase) -> Timing:
     """Moments of each step of each lane of n phases."""

@@ -69,7 +69,7 @@ class Replay:
             tas: Scores of any rule, [..., L, B], or [..., B] of one layer.
             layer: That layer.
         """
-        above: Bools = tas.astype(np.float64, copy=False) > self._thresholds[layer]
+        above: Bools = tas > self._thresholds[layer]
         return above
 
     @cached_property

@@ -132,6 +132,8 @@ class Channel:
         self._source = source
         self._next = next(source)
         self._banks = [_Bank(number, t) for number in range(t.banks)]
+        ordered = sorted(self._banks, key=lambda bank: bank.order)
+        self._round = [ordered[first:] + ordered[:first] for first in range(t.banks)]
         self._queue = min(window, queue or window)
         # Clocks at which slots are free.
         self._free = (deque([0] * window), deque([0] * self._queue))
@@ -173,11 +175,11 @@ class Channel:
         issue = {_COLUMN: self._move, _PRECHARGE: self._close, _ACTIVATE: self._open}
         held = (0, self._t.column_nck, self._t.precharge_nck, self._t.activate_nck)
         while True:
-            if self._arrival() <= self._now:
-                self._admit()
-            self._turn()
+            if (arrival := self._arrival()) <= self._now:
+                arrival = self._admit()
+            if self._waiting[WRITE] or self._direction == WRITE:
+                self._turn()
             bank, at = self._earliest()
-            arrival = self._arrival()
             if min(at, arrival) > self._last_at[self._direction]:
                 return RefreshInterval(self._bursts, self._activates, dict(self._idle))
             if bank is None or arrival <= at:
@@ -185,7 +187,7 @@ class Channel:
                 continue
             self._now = at
             self._bus_at = at + held[bank.due]
-            self._turn_of = bank.order + 1
+            self._turn_of = (bank.order + 1) % len(self._banks)
             issue[bank.due](bank, at)
             bank.update(self._direction)
 
@@ -195,10 +197,10 @@ class Channel:
         slots = self._free[is_write]
         return slots[0] if slots and self._waiting[is_write] < self._queue else _NEVER
 
-    def _admit(self) -> None:
-        """Take in the requests that have found a slot by now."""
+    def _admit(self) -> int:
+        """Take in the requests that have found a slot by now, and say when the next one does."""
         now = self._now
-        while self._arrival() <= now:
+        while (arrival := self._arrival()) <= now:
             number, row, is_write = self._next
             self._free[is_write].popleft()
             bank = self._banks[number]
@@ -208,6 +210,7 @@ class Channel:
             self._waiting[is_write] += 1
             bank.update(self._direction)
             self._next = next(self._source)
+        return arrival
 
     def _turn(self) -> None:
         """Choose between reads and writes."""
@@ -230,9 +233,8 @@ class Channel:
         group_column_at = self._group_column_at[self._direction]
         act_at, group_act_at = self._act_at, self._group_act_at
         floor = max(self._now, self._bus_at)
-        turn_of, count = self._turn_of, len(self._banks)
-        best, best_at, best_wait = None, _NEVER, count
-        for bank in self._banks:
+        best, best_at = None, _NEVER
+        for bank in self._round[self._turn_of]:
             due = bank.due
             if due == _NONE:
                 continue
@@ -249,10 +251,10 @@ class Channel:
                     at = act_at
                 if at < (group_at := group_act_at[bank.group]):
                     at = group_at
-            if at <= best_at:
-                wait = (bank.order - turn_of) % count
-                if at < best_at or wait < best_wait:
-                    best, best_at, best_wait = bank, at, wait
+            if at < best_at:
+                best, best_at = bank, at
+                if at == floor:
+                    break
         return best, best_at
 
     def _close(self, bank: _Bank, at: int) -> None:

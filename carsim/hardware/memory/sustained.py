@@ -25,12 +25,18 @@ Simplifications: those of the two modules; no errors are corrected, no temperatu
 """
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from carsim.base.files import packaged_rows
 from carsim.hardware.memory.base import QUEUE_REQUESTS, MemoryStandard
 from carsim.hardware.memory.channel import ACCEPT_NCK, DATA_BUS, REFILL_NCK, Channel
 from carsim.hardware.memory.striping import Striping, busy_share
+from carsim.hardware.memory.table import STANDARDS
 from carsim.hardware.memory.traffic import AccessPattern, bursts
+
+SEQUENTIAL = "sequential.csv"
+"""Table of what :func:`scheduled` finds for sequential reads of channels of the usual width, and of
+those of shipped boards."""
 
 ROWS = ("hit", "closed", "conflict", "random")
 """State that a lone read finds: its row open, a closed bank, another row open, or one of both."""
@@ -102,7 +108,26 @@ def sustained(
 def _efficiency(
     standard: MemoryStandard, access: AccessPattern, burst_bytes: int
 ) -> tuple[float, str]:
-    """Useful share of the peak, and what takes the largest part of the rest."""
+    """As :func:`scheduled`, but found once; of sequential reads in :data:`SEQUENTIAL`, if there."""
+    row = STANDARDS.get(standard.name)
+    if access == AccessPattern(chunk_bytes=access.chunk_bytes) and row is not None:
+        key = standard.name, str(standard.density_gbit), str(burst_bytes)
+        if standard == replace(row, density_gbit=standard.density_gbit) and key in _sequential():
+            return _sequential()[key]
+    return scheduled(standard, access, burst_bytes)
+
+
+@functools.cache
+def _sequential() -> dict[tuple[str, ...], tuple[float, str]]:
+    """Efficiency and limit by standard, density, and bytes of a burst."""
+    rows = (tuple(row.values()) for row in packaged_rows("carsim.hardware.memory", SEQUENTIAL))
+    return {tuple(key): (float(efficiency), limit) for *key, efficiency, limit in rows}
+
+
+def scheduled(
+    standard: MemoryStandard, access: AccessPattern, burst_bytes: int
+) -> tuple[float, str]:
+    """Useful share of the peak, and what takes the largest part of the rest: some 10 ms."""
     per_request = access.bursts_per_request(standard, burst_bytes)
     window, queue = access.requests * per_request, QUEUE_REQUESTS * per_request
     source = bursts(standard, access, burst_bytes)

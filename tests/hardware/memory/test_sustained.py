@@ -19,6 +19,7 @@ from carsim.hardware.memory import (
     sustained,
 )
 from carsim.hardware.memory.striping import busy_share
+from carsim.hardware.memory.sustained import scheduled
 
 DDR4 = standard("DDR4-2400")
 SCATTERED = AccessPattern(chunk_bytes=64, random=True)
@@ -180,3 +181,11 @@ def test_a_lone_read_in_flight_takes_its_idle_latency_but_for_the_refreshes() ->
 def test_a_width_that_devices_do_not_make_up_is_refused() -> None:
     with pytest.raises(InputError, match="got 12 bits; give a multiple of 8"):
         sustained(DDR4, SCATTERED, channel_bits=12)
+
+
+def test_a_part_of_other_timings_is_scheduled_for_itself() -> None:
+    row, access = STANDARDS["DDR4-2400"], AccessPattern()
+    part = row.with_timings({"trefi_ns": row.trefi_ns // 2})
+    burst_bytes = part.burst_length * part.channel_bits // 8
+    found = sustained(part, access).efficiency
+    assert found == scheduled(part, access, burst_bytes)[0] < sustained(row, access).efficiency
