@@ -22,7 +22,7 @@ def direction_of(name: str) -> Literal["min", "max"]:
     Raises:
         InputError: Neither is, or it is unknown.
     """
-    better = METRICS.find(name, "objective").better
+    better = METRICS.find(name, f"objective {name}").better
     if better is None:
         problem = "is neither better large nor small"
         raise InputError(f"objective {name}", problem, "say which: NAME: min or max")

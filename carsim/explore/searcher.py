@@ -203,16 +203,13 @@ class Searcher:
 def _open_trials(signs: Mapping[str, int], seed: int | None) -> "optuna.Study":
     library("optuna", "search")
     import optuna
-    from optuna.study import StudyDirection
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         sampler = optuna.samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True)
-    ways = (
-        StudyDirection.MINIMIZE if sign > 0 else StudyDirection.MAXIMIZE for sign in signs.values()
-    )
-    return optuna.create_study(sampler=sampler, directions=list(ways))
+    ways: Any = ["minimize" if sign > 0 else "maximize" for sign in signs.values()]
+    return optuna.create_study(sampler=sampler, directions=ways)
 
 
 def _distribution(axis: Axis) -> "optuna.distributions.BaseDistribution":

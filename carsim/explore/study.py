@@ -221,9 +221,8 @@ def trace_names(value: Any, place: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def value_of(design: Design, path: str) -> Any:
-    """The value of a field of a design by its dotted path; None where there is none."""
-    found: Any = design
+def value_of(found: Any, path: str) -> Any:
+    """The value of a field of a design or a mapping by its dotted path; None if there is none."""
     for part in path.split("."):
         found = found.get(part) if isinstance(found, Mapping) else getattr(found, part, None)
     return found
