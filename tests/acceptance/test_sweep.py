@@ -2,7 +2,6 @@
 
 import errno
 import json
-import logging
 import multiprocessing
 import os
 import random
@@ -272,31 +271,3 @@ def test_memory_stays_bounded_over_many_points(tmp_path, monkeypatch):
     machines = evaluator.machines
     assert 0 < machines.phases.nbytes + machines.decisions.nbytes <= 2 * kept
     assert len(machines.phases._items) < len(make_points(study))
-
-
-@pytest.fixture
-def swept(tmp_path, study):
-    """A finished store of 18 points, and its frame."""
-    sweep(study, tmp_path / "out", workers=0)
-    return tmp_path / "out", finished_frame(tmp_path)
-
-
-def test_no_flipped_bit_changes_an_answer(tmp_path, study, swept, caplog):
-    """A damaged store is refused in one line, or resumed to the same table."""
-    caplog.set_level(logging.CRITICAL)
-    out, frame = swept
-    path = out / STORE_FILE
-    whole, rng = path.read_bytes(), random.Random(0)
-    refusals = []
-    for _ in range(60):
-        data = bytearray(whole)
-        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-        path.write_bytes(data)
-        try:
-            sweep(study, out, workers=0)
-        except InputError as error:
-            refusals.append(str(error))
-        else:
-            pd.testing.assert_frame_equal(finished_frame(tmp_path), frame)
-    assert len(refusals) < 30
-    assert not any("\n" in text for text in refusals)

@@ -107,14 +107,6 @@ def test_a_reader_leaves_a_damaged_store_as_it_is_and_a_sweep_mends_it(swept, ke
     assert not caplog.records
 
 
-def test_a_line_that_was_cut_off_is_evaluated_again(swept: Path, kept: Path) -> None:
-    path = swept / STORE_FILE
-    path.write_bytes(path.read_bytes()[:-50])
-    assert len(table(swept)) == 17
-    again = sweep(make_study(swept.parent), swept, workers=0)
-    assert len(again) == len(table(kept))
-
-
 def test_a_line_without_an_end_is_read_in_parts(swept: Path, monkeypatch) -> None:
     monkeypatch.setattr("carsim.explore.store.MOST_BYTES", 1 << 14)
     with (swept / STORE_FILE).open("ab") as file:

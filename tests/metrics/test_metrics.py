@@ -3,7 +3,7 @@
 import pytest
 from tiny import MISFIT, tiny_report
 
-from carsim.metrics import INTERVALS, METRICS, PHASES, Comparison, Setting, figures, headline
+from carsim.metrics import INTERVALS, METRICS, PHASES, Setting, figures, headline
 
 
 def test_definitions_are_complete() -> None:
@@ -49,14 +49,6 @@ def test_without_a_simulation_only_figures_of_the_design_are_there() -> None:
     of_design = {name for name, metric in METRICS.items() if metric.of_design}
     of_others = {"area_mm2", "area_low_mm2", "area_high_mm2", "ai_engines"}  # no UltraScale+
     assert {name for name, value in found.items() if value is not None} == of_design - of_others
-
-
-def test_a_comparison_knows_its_errors() -> None:
-    row = Comparison("rate", 10.0, 11.0, 8.0, 0.05, "a paper")
-    assert row.error == pytest.approx(0.1)
-    assert row.rival_error == pytest.approx(-0.2)
-    assert not row.ok
-    assert Comparison("rate", 10.0, 11.0, None, None, "a paper").ok
 
 
 def test_the_headline_of_a_text_is_that_of_its_tokens() -> None:
