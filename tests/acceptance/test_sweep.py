@@ -12,10 +12,9 @@ import time
 from itertools import count
 from pathlib import Path
 
-import explore_poison
 import pandas as pd
 import pytest
-from explore_study import make_study, write_study
+from explore_study import POISON, make_study, poisoned_start, write_study
 
 from carsim.base.errors import InputError
 from carsim.explore import workers
@@ -211,11 +210,10 @@ def test_workers_may_be_killed_while_it_runs(tmp_path, undisturbed):
 
 
 def test_a_point_that_kills_its_processes_fails_alone(tmp_path, study, monkeypatch):
-    monkeypatch.setattr(workers, "_start", explore_poison.start)
+    monkeypatch.setattr(workers, "_start", poisoned_start)
     frame = sweep(study, tmp_path / "out", workers=1)
     failed = frame[frame.status == "failed"]
-    (point,) = failed[list(explore_poison.POISON)].to_dict("records")
-    assert point == explore_poison.POISON
+    assert failed[list(POISON)].to_dict("records") == [POISON]
     assert failed.reason.item().startswith("killed 2 processes that evaluated it alone")
     assert (frame.status == "ok").sum() == 17
     monkeypatch.undo()
