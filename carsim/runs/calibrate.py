@@ -25,8 +25,8 @@ import numpy as np
 from carsim.base.errors import InputError
 from carsim.base.files import read_text
 from carsim.base.text import number
-from carsim.base.units import GB
 from carsim.cost.capacity import capacity
+from carsim.cost.fit import memory_rows
 from carsim.decisions.trace.stated import text_of
 from carsim.design import Design, load_design
 from carsim.hardware.overheads import CalibrationRecord, Overheads
@@ -311,10 +311,8 @@ def _contexts(place: str, text: str, design: Design) -> tuple[int, int]:
         raise InputError(place, error.problem, error.cure) from None
     last = prompt + tokens
     longest = Video(n_frames=last, tokens_per_frame=1, prompt_tokens=0)
-    for use in capacity(design, longest, None):
-        if use.free_bytes < 0:
-            used, usable = number(use.used_bytes / GB), number(use.usable_bytes / GB)
-            problem = f"{last:,} tokens of context and the weights take {used} GB of {usable} GB"
+    for row in memory_rows(capacity(design, longest, None)):
+        if not row.ok:
             cure = "give the workload that was timed, or the memory of the board"
-            raise InputError(place, f"{problem} of memory {use.memory}", cure)
+            raise InputError(place, f"{last:,} tokens of context do not fit: {row.misfit}", cure)
     return prompt + 1, last
