@@ -16,7 +16,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from math import fsum, inf
+from math import fsum, inf, nan
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -252,13 +252,14 @@ class _Search:
         asked = Asked(design, sources, sources.video, replays)
         (row,) = self._machines.rows([Fitted(asked, fit)])
         values = figures(row, Setting(design, fit))
+        numbers = {name: nan if value is None else value for name, value in values.items()}
         memories = (design.board.memories[name] for name in design.machine.memories_in_use)
         return SizedMachine(
             machine.preset,
             machine.choice,
             design,
             values,
-            self._wanted.target.holds(lambda metric: _number(values[metric])),
+            self._wanted.target.holds(numbers.__getitem__),  # without a figure, nothing holds
             shares_by_limit(row.limits),
             fsum(memory.peak_gbps for memory in memories),
             fit.prices,
@@ -312,8 +313,3 @@ class _Search:
         }
         contents = wish.contents(Choice(array=(16, 16), weight_buffer_kib=256), usual)
         return design_of(contents, Path(f"{self._wanted.model} on {preset}"))
-
-
-def _number(value: Value) -> Value:
-    """A figure as a condition takes it: what is not there fails every comparison."""
-    return float("nan") if value is None else value

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from itertools import count
 from pathlib import Path
 
 import pandas as pd
@@ -22,7 +21,6 @@ from carsim.explore.evaluate import Evaluator
 from carsim.explore.frame import frame_of
 from carsim.explore.points import make_points
 from carsim.explore.store import STORE_FILE, open_folder, open_store
-from carsim.explore.study import load_study
 from carsim.explore.sweep import fill, sweep
 
 MANY = {
@@ -99,47 +97,33 @@ def finished_frame(folder: Path) -> pd.DataFrame:
         return answers(frame_of(store))
 
 
-def _evaluate_and_note(study_path: Path, folder: Path, log: Path, to_the_end: bool) -> None:
-    """In a process of its own: sweep, and note each point that is evaluated.
+def _sweep_slowly(folder: Path) -> None:
+    """In a process of its own, however fast the machine is."""
+    evaluate = Evaluator.evaluate
 
-    Unless it is to come to the end, points beyond the tenth take long, however fast the machine is.
-    """
-    evaluate, noted_so_far = Evaluator.evaluate, count(1)
+    def slow(self, points):
+        time.sleep(0.05)
+        return evaluate(self, points)
 
-    def noted(self, points):
-        rows = evaluate(self, points)
-        for point in points:
-            if next(noted_so_far) > 10 and not to_the_end:
-                time.sleep(0.05)
-            with log.open("a", encoding="utf-8") as file:
-                file.write(f"{point.id}\n")
-        return rows
-
-    Evaluator.evaluate = noted
-    with open_folder(folder / "out") as store:
-        fill(store, load_study(study_path), workers=0)
+    Evaluator.evaluate = slow
+    sweep(folder / "study.yaml", folder / "out", workers=0)
 
 
 def test_kills_of_the_whole_sweep_lose_and_double_nothing(tmp_path, undisturbed):
-    path, log = write_study(tmp_path, axes=MANY), tmp_path / "log"
+    study = make_study(tmp_path, axes=MANY)
     fork, rng = multiprocessing.get_context("fork"), random.Random(0)
-    for kill in range(KILLS + 1):
-        before = set()
-        if stored(tmp_path):
-            with open_store(tmp_path / "out") as store:
-                before = set(store.finished())
-        log.write_text("", encoding="utf-8")
-        child = fork.Process(target=_evaluate_and_note, args=(path, tmp_path, log, kill == KILLS))
+    for _ in range(KILLS):
+        before = stored(tmp_path)
+        child = fork.Process(target=_sweep_slowly, args=(tmp_path,))
         child.start()
-        if kill < KILLS:
-            wait_until(lambda: stored(tmp_path) > len(before))  # noqa: B023 - called at once
-            time.sleep(0.05 * rng.random())
-            child.kill()
+        wait_until(lambda: stored(tmp_path) > before)  # noqa: B023 - called at once
+        time.sleep(0.05 * rng.random())
+        child.kill()
         child.join()
-        assert child.exitcode == (-signal.SIGKILL if kill < KILLS else 0)
-        evaluated = log.read_text(encoding="utf-8").split()
-        assert len(evaluated) == len(set(evaluated))
-        assert before.isdisjoint(evaluated)
+        assert child.exitcode == -signal.SIGKILL
+    with open_folder(tmp_path / "out") as store:
+        before = len(store.finished())
+        assert fill(store, study, workers=0).evaluated == 360 - before
     pd.testing.assert_frame_equal(finished_frame(tmp_path), undisturbed)
 
 
