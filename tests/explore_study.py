@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import yaml
 from tiny import write_inputs
 
@@ -15,6 +16,7 @@ from carsim.explore.evaluate import Evaluator, Row
 from carsim.explore.points import Point
 from carsim.explore.store import STORE_FILE, checksum
 from carsim.explore.study import Study, load_study
+from carsim.report.report import results
 
 AXES = {
     "machine.cores": [1, 2, 4],
@@ -32,6 +34,12 @@ def write_study(folder: Path, **changes) -> Path:
     fields = {key: value for key, value in {**study, **changes}.items() if value is not None}
     path.write_text(yaml.safe_dump(fields, sort_keys=False), encoding="utf-8")
     return path
+
+
+def answers(found: Path | pd.DataFrame) -> pd.DataFrame:
+    """Results of a sweep or of its folder, without the time that they took."""
+    frame = found if isinstance(found, pd.DataFrame) else results(found).frame
+    return frame.drop(columns="seconds")
 
 
 def make_study(folder: Path, **changes: Any) -> Study:

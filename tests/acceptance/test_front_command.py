@@ -7,13 +7,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
-from explore_study import make_study, restated
+from explore_study import answers, make_study, restated
 
 from carsim.base.errors import InputError
 from carsim.cli import carsim
-from carsim.explore.frame import frame_of
 from carsim.explore.pareto import pareto
-from carsim.explore.store import open_store
 from carsim.explore.sweep import sweep
 
 GOALS = {"latency_s": "min", "replay_eligible": "min"}
@@ -36,17 +34,12 @@ def call(*arguments: object) -> Result:
     return CliRunner().invoke(carsim, ["report", "--front", *map(str, arguments)])
 
 
-def points_of(folder: Path) -> pd.DataFrame:
-    with open_store(folder) as store:
-        return frame_of(store)
-
-
 def test_the_front_is_that_of_the_stored_points(stored: Path) -> None:
     document = json.loads(call(stored, "--json").output)
     assert document["objectives"] == GOALS
     assert document["points"] == 18
     assert document["same_code"] is True
-    front = pareto(points_of(stored), GOALS)
+    front = pareto(answers(stored), GOALS)
     found = pd.DataFrame(document["front"])[["point", "knee"]]
     pd.testing.assert_frame_equal(found, front[["point", "knee"]])
 
@@ -74,7 +67,7 @@ def test_one_core_under_two_mappings_is_one_point(tmp_path: Path) -> None:
     axes = {"machine.mapping": ["batch", "tensor"], "machine.cores": [1, 2]}
     goals = ["latency_s", "dsp"]
     sweep(make_study(tmp_path, axes=axes, objectives=goals), tmp_path / "out", workers=0)
-    points = points_of(tmp_path / "out")
+    points = answers(tmp_path / "out")
     one = points[points["machine.cores"] == 1]
     assert one["latency_s"].nunique() == 1, "the premise"
     front = pd.DataFrame(json.loads(call(tmp_path / "out", "--json").output)["front"])
@@ -84,7 +77,7 @@ def test_one_core_under_two_mappings_is_one_point(tmp_path: Path) -> None:
 def test_one_objective_and_a_constraint_of_the_command_line(stored: Path) -> None:
     asked = ("--objective", "latency_s", "--constraint", "replay_eligible <= 0.5")
     document = json.loads(call(stored, *asked, "--json").output)
-    points = points_of(stored)
+    points = answers(stored)
     allowed = points[points["replay_eligible"] <= 0.5]
     best = allowed[allowed["latency_s"] == allowed["latency_s"].min()]
     assert [row["point"] for row in document["front"]] == best["point"].tolist()

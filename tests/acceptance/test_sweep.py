@@ -13,14 +13,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from explore_study import POISON, make_study, poisoned_start, write_study
+from explore_study import POISON, answers, make_study, poisoned_start, write_study
 
 from carsim.base.errors import InputError
 from carsim.explore import workers
 from carsim.explore.evaluate import Evaluator
-from carsim.explore.frame import frame_of
 from carsim.explore.points import make_points
-from carsim.explore.store import STORE_FILE, open_folder, open_store
+from carsim.explore.store import STORE_FILE, open_folder
 from carsim.explore.sweep import fill, sweep
 
 MANY = {
@@ -33,11 +32,6 @@ MANY = {
 """360 points: 120 that are evaluated, 60 that are refused, 180 that do not fit."""
 
 KILLS = 8
-
-
-def answers(frame: pd.DataFrame) -> pd.DataFrame:
-    """All of a frame but the time that it took."""
-    return frame.drop(columns="seconds")
 
 
 @pytest.fixture(scope="module")
@@ -92,11 +86,6 @@ def wait_until(condition):
         time.sleep(0.005)
 
 
-def finished_frame(folder: Path) -> pd.DataFrame:
-    with open_store(folder / "out") as store:
-        return answers(frame_of(store))
-
-
 def _sweep_slowly(folder: Path) -> None:
     """In a process of its own, however fast the machine is."""
     evaluate = Evaluator.evaluate
@@ -124,7 +113,7 @@ def test_kills_of_the_whole_sweep_lose_and_double_nothing(tmp_path, undisturbed)
     with open_folder(tmp_path / "out") as store:
         before = len(store.finished())
         assert fill(store, study, workers=0).evaluated == 360 - before
-    pd.testing.assert_frame_equal(finished_frame(tmp_path), undisturbed)
+    pd.testing.assert_frame_equal(answers(tmp_path / "out"), undisturbed)
 
 
 def test_a_kill_of_the_command_line_leaves_no_process_behind(tmp_path, undisturbed):
@@ -142,7 +131,7 @@ def test_a_kill_of_the_command_line_leaves_no_process_behind(tmp_path, undisturb
     )
     document = json.loads(done.stdout)
     assert (document["points"], document["evaluated"]) == (360, 360 - before)
-    pd.testing.assert_frame_equal(finished_frame(tmp_path), undisturbed)
+    pd.testing.assert_frame_equal(answers(tmp_path / "out"), undisturbed)
     assert "points.csv" in document["files"]
     assert len(pd.read_csv(tmp_path / "out" / "points.csv")) == 360
     if "points.parquet" in document["files"]:
@@ -190,7 +179,7 @@ def test_workers_may_be_killed_while_it_runs(tmp_path, undisturbed):
         progress = fill(store, study, workers=2, tell=kill_one)
     assert victims
     assert (progress.finished, progress.counts["failed"]) == (360, 0)
-    pd.testing.assert_frame_equal(finished_frame(tmp_path), undisturbed)
+    pd.testing.assert_frame_equal(answers(tmp_path / "out"), undisturbed)
 
 
 def test_a_point_that_kills_its_processes_fails_alone(tmp_path, study, monkeypatch):
