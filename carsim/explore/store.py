@@ -42,6 +42,15 @@ SCHEMA = "5"
 RESCUED = " (rescued)"
 """Ends the name of a study whose results come from a damaged store."""
 
+FOREIGN = {
+    "version": "was made by carsim {version}, not by this version",
+    "code": "was made by other code of this carsim",
+    "kind": "holds a {kind}, and this is none",
+    "fingerprint": "is of another study ({name}), or its study, design or traces have changed",
+    "columns": "has other metrics than there are now",
+}
+"""Fact that must be the same to go on with a store -> problem if it is not."""
+
 MOST_NAMED = 10
 """So many damaged lines are named."""
 
@@ -268,22 +277,10 @@ class Store(AbstractContextManager["Store"]):
 
     def _check(self, wanted: Mapping[str, Any]) -> None:
         """Refuse the store of another study, or of other code."""
-        for key, problem, cure in (
-            ("version", "was made by carsim {have}, not {wanted}", ", or run that version"),
-            ("code", "was made by other code of this carsim", ", or go back to that code"),
-            ("kind", "holds a {have}, not a {wanted}", ""),
-            (
-                "fingerprint",
-                f"is of another study ({self.facts['name']}), or the study, its design or its "
-                "traces have changed since",
-                ", or undo the change",
-            ),
-            ("columns", "has other metrics than there are now", ", or register the same ones"),
-        ):
-            have = self.facts.get(key)
-            if have != wanted[key]:
-                problem = problem.format(have=have, wanted=wanted[key])
-                raise InputError(str(self.path), problem, f"name another folder{cure}")
+        for key, problem in FOREIGN.items():
+            if self.facts.get(key) != wanted[key]:
+                cure = "name another folder, or go back to what made it"
+                raise InputError(str(self.path), problem.format(**wanted | self.facts), cure)
 
     def _unwritten(self, error: OSError) -> InputError:
         refused = unwritable(Path(str(self.path)), error)

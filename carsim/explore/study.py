@@ -131,10 +131,7 @@ class Study:
                 "traces": {name: trace.sha256 for name, trace in self.traces.items()},
                 **({"workload": self.workload.text} if self.workload else {}),
                 "fixed": file.set,
-                "resample": file.resample,
-                "fidelity": file.fidelity,
-                "baseline": file.baseline,
-                "allow_misfit": file.allow_misfit,
+                **file.model_dump(include={"resample", "fidelity", "baseline", "allow_misfit"}),
             }
         )
 

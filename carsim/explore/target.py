@@ -218,7 +218,7 @@ class _Search:
 
     def best(self, machine: _Machine) -> SizedMachine | None:
         """The best design that reaches the target, else the fastest; None where none fits."""
-        batches = [batch for batch in BATCHES if self._decodes(machine.base, batch)]
+        batches = self._batches(machine.base)
         tried = [found for batch in batches for found in self._of_batch(machine, batch)]
         reached = [each for each in tried if each.reaches]
         if reached:
@@ -285,31 +285,30 @@ class _Search:
         }
         return override(design, needed) if needed else design
 
-    def _decodes(self, base: Design, batch: int) -> bool:
-        """The workload comes in such batches; its decisions are then kept for all machines.
+    def _batches(self, base: Design) -> list[int]:
+        """Batches in which the workload comes; its decisions are kept for all machines.
 
         Raises:
             InputError: It comes in none.
         """
-        if batch not in self._sources:
+        for batch in () if self._sources else BATCHES:
             of_batch = override(base, {"policy.batch": batch})
             try:
-                self._sources[batch] = sources_of(of_batch, (), self._wanted.workload)
+                sources = sources_of(of_batch, (), self._wanted.workload)
             except InputError:
                 if batch == BATCHES[-1] and not self._sources:
                     raise
-        sources = self._sources.get(batch)
-        if sources is None or batch > min(trace.n_rows for trace in sources.traces):
-            return False
-        return batch > 1 or sources.video.kind == "text"  # a video has guidance
+                continue
+            least = 2 if sources.video.kind == "video" else 1  # a video has guidance
+            if least <= batch <= min(trace.n_rows for trace in sources.traces):
+                self._sources[batch] = sources
+        return [*self._sources]
 
     def _smallest(self, preset: str) -> Design:
         """A design for a board, of which the search changes batch, arrays and buffers."""
         wish = Wish.of(preset, self._wanted.model)
         technology = preset_board(preset, "`boards`").technology
-        usual: dict[str, dict[str, Any]] = {
-            "policy": {"batch": 2, "decision_scope": self._scope},
-            "energy": {"preset": technology.energy_preset},
-        }
+        usual: dict[str, dict[str, Any]] = {"policy": {"batch": 2, "decision_scope": self._scope}}
+        usual["energy"] = {"preset": technology.energy_preset}
         contents = wish.contents(Choice(array=(16, 16), weight_buffer_kib=256), usual)
         return design_of(contents, Path(f"{self._wanted.model} on {preset}"))

@@ -95,7 +95,7 @@ def test_a_store_of_other_code_says_so_and_takes_no_further_points(swept: Path, 
     document = json.loads(call(stored, "--json").output)
     assert (document["same_code"], document["carsim_version"]) == (True, "0.0.1")
     study = make_study(stored.parent, objectives=GOALS)
-    with pytest.raises(InputError, match="or run that version"):
+    with pytest.raises(InputError, match="not by this version"):
         sweep(study, stored, workers=0)
 
 

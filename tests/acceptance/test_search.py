@@ -169,5 +169,5 @@ def test_what_cannot_be_searched_is_one_line(tmp_path):
         with pytest.raises(InputError, match=message):
             search(make_study(tmp_path, **changes), 3, workers=0)
     sweep(aimed, tmp_path / "out", workers=0)
-    with pytest.raises(InputError, match="holds a sweep, not a search; name another folder"):
+    with pytest.raises(InputError, match="holds a sweep, and this is none; name another folder"):
         search(aimed, 3, tmp_path / "out")

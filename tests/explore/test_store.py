@@ -144,9 +144,9 @@ def test_a_store_of_an_older_schema_is_refused(swept: Path) -> None:
 @pytest.mark.parametrize(
     ("fact", "problem"),
     [
-        ("version", "was made by carsim 0, not "),
+        ("version", "was made by carsim 0, not by this"),
         ("code", "was made by other code of this carsim"),
-        ("kind", "holds a 0, not a sweep"),
+        ("kind", "holds a 0, and this is none"),
         ("fingerprint", "is of another study"),
         ("columns", "has other metrics than there are now"),
     ],
