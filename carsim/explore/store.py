@@ -280,7 +280,7 @@ class Store(AbstractContextManager["Store"]):
         for key, problem in FOREIGN.items():
             if self.facts.get(key) != wanted[key]:
                 cure = "name another folder, or go back to what made it"
-                raise InputError(str(self.path), problem.format(**wanted | self.facts), cure)
+                raise InputError(str(self.path), problem.format(**{**wanted, **self.facts}), cure)
 
     def _unwritten(self, error: OSError) -> InputError:
         refused = unwritable(Path(str(self.path)), error)

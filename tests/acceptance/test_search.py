@@ -4,6 +4,8 @@ import multiprocessing
 import os
 import signal
 import statistics
+from functools import partial
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from carsim.explore.points import make_points
 from carsim.explore.searcher import LACKING, Searcher
 from carsim.explore.store import Store, open_folder, open_store
 from carsim.explore.sweep import fill, search, sweep
-from studies.cores_tau.shares import hypervolume
+from studies.cores_tau.shares import drawn, hypervolume, key_of, objectives, searched
 
 pytest.importorskip("optuna")
 
@@ -41,36 +43,27 @@ def study(tmp_path_factory):
 @pytest.fixture(scope="module")
 def grid(study):
     """Every point of the study with its result."""
-    evaluator = Evaluator(study)
     points = make_points(study)
-    return {point.id: row for point, row in zip(points, evaluator.evaluate(points), strict=True)}
-
-
-def share_found(rows, grid):
-    """Of the grid's hypervolume, what some of its points have."""
-
-    def values(rows):
-        return np.array([[row[n] for n in GOALS] for row in rows if row["status"] == "ok"])
-
-    everything = values(grid.values())
-    scale, low = np.ptp(everything, axis=0), everything.min(axis=0)
-    reference = np.full(len(GOALS), 1.01)
-    whole, part = (hypervolume((v - low) / scale, reference) for v in (everything, values(rows)))
-    return part / whole
+    rows = Evaluator(study).evaluate(points)
+    return {key_of(point.values): row for point, row in zip(points, rows, strict=True)}
 
 
 def test_a_tenth_of_a_grid_finds_most_of_its_front_and_beats_chance(study, grid):
-    shares = {"search": [], "chance": []}
-    for seed in range(3):
-        searcher = Searcher(study, seed)
-        for _ in range(len(grid) // 10):
-            (point,) = searcher.next()
-            searcher.learn([(point, grid[point.id])])
-        assert len(searcher.known) == len(grid) // 10
-        shares["search"].append(share_found((each.row for each in searcher.known.values()), grid))
-        drawn = np.random.default_rng(seed).choice([*grid.values()], len(grid) // 10, replace=False)
-        shares["chance"].append(share_found(drawn, grid))
-    found, chance = (statistics.median(each) for each in shares.values())
+    everything = objectives(study, grid.values())
+    scale, low = np.ptp(everything, axis=0), everything.min(axis=0)
+
+    def volume(values):
+        return hypervolume((values - low) / scale, np.full(len(GOALS), 1.01))
+
+    def share_found(way, seed):
+        """Of the grid's hypervolume, what a tenth of its points have."""
+        rows = list(islice(way(grid, seed), len(grid) // 10))
+        return volume(objectives(study, rows)) / volume(everything)
+
+    found, chance = (
+        statistics.median(share_found(way, seed) for seed in range(3))
+        for way in (partial(searched, study), drawn)
+    )
     assert found > 0.95
     assert found > chance
 

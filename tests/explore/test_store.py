@@ -157,25 +157,32 @@ def test_a_store_serves_no_other_study_and_no_other_code(swept: Path, fact: str,
         sweep(make_study(swept.parent), swept, workers=0)
 
 
-CHANGES = {"set": {"policy.batch": 2}, "resample": 1, "fidelity": "tile", "allow_misfit": True}
+OF_POINTS = {"set": {"policy.batch": 2}, "resample": 1, "fidelity": "tile", "allow_misfit": True}
+OF_STUDIES = {"filters": ["machine.cores < 3"], "sampling": {"method": "lhs", "points": 18}}
 
 
-def test_a_point_is_known_by_all_that_its_result_depends_on(tmp_path: Path) -> None:
-    """The identities of all points of a study change with each of these."""
+def test_a_point_and_a_store_are_known_by_all_that_results_depend_on(tmp_path: Path) -> None:
+    """Prose and objectives change neither; filters and sampling change no point."""
 
-    def ids(**changes: Any) -> set[str]:
-        return {point.id for point in make_points(make_study(tmp_path, **changes))}
+    def known(**changes: Any) -> tuple[str, frozenset[str]]:
+        study = make_study(tmp_path, **changes)
+        return study.fingerprint, frozenset(point.id for point in make_points(study))
 
-    known = [ids(), *(ids(**{name: value}) for name, value in CHANGES.items()), ids(baseline=False)]
-    assert ids(name="other", objectives=["latency_s"]) == known[0]
+    base = known()
+    assert known(name="other", description="other", objectives=["latency_s"]) == base
+    of_studies = [known(**{name: value}) for name, value in OF_STUDIES.items()]
+    found = [known(**{name: value}) for name, value in OF_POINTS.items()]
+    found += [base, known(baseline=False)]
     design = yaml.safe_load((tmp_path / "toy.yaml").read_text())
     design["machine"]["array"]["rows"] = 8
     (tmp_path / "toy.yaml").write_text(yaml.safe_dump(design))
-    known.append(ids())
+    found.append(known())
     (tmp_path / "toy.npz").unlink()
     write_inputs(tmp_path, seed=1)
-    known.append(ids())
-    assert len(set.union(*known)) == sum(map(len, known)) == 18 * 8
+    found.append(known())
+    ids = [of_points for _, of_points in found]
+    assert len(frozenset.union(*ids)) == sum(map(len, ids)) == 18 * 8
+    assert len({fingerprint for fingerprint, _ in (*found, *of_studies)}) == 10
 
 
 @pytest.mark.parametrize("end", [-(2**63), 2**63 - 1])
