@@ -312,10 +312,6 @@ def reasons(wish: Wish, best: Tried, tried: Sequence[Tried]) -> list[str]:
 
 def design_text(wish: Wish, best: Tried, tried: Sequence[Tried]) -> str:
     """The design as a commented YAML file that loads as the same design."""
-    what, (limit, *_) = best.design, best.decode.limit_shares if best.decode else ("",)
-    batch = count(what.policy.batch, "sequence")
-    text = f"{what.model.name}, {batch}, on {what.board.name}; the {limit} is the limit"
-    contents = {"description": text, **best.contents}
-    contents.pop("name")
-    comments = reasons(wish, best, tried)
-    return "".join(f"# {line}\n" for line in comments) + yaml_text(contents, is_short=True)
+    contents = {key: value for key, value in best.contents.items() if key != "name"}
+    comments = "".join(f"# {line}\n" for line in reasons(wish, best, tried))
+    return comments + yaml_text(contents, is_short=True)
