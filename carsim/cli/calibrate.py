@@ -44,7 +44,7 @@ def calibrate(
     section machine.overheads for the design. A design includes the file that --out writes as
     machine.overheads.from.
     """
-    from carsim.runs.calibrate import fit, measured_points
+    from carsim.runs.calibrate import Constants, fit, measured_points
 
     if out is not None and Path(out).exists():
         raise InputError(out, "exists already", "name another file")
@@ -53,8 +53,9 @@ def calibrate(
     if out is not None:
         text = yaml_text(section, is_short=True)
         write_whole(Path(out), lambda path: path.write_text(text, encoding="utf-8"))
+    bound, fitted = Constants(), found.constants
     errors = [
-        (point.text, point.tokens_per_s, point.error(None), point.error(found.constants), left_out)
+        (point.text, point.tokens_per_s, point.error(bound), point.error(fitted), left_out)
         for point, left_out in zip_longest(found.points, found.left_out)
     ]
     if as_json:

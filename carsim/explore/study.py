@@ -112,9 +112,7 @@ class Study:
     def objectives(self) -> dict[str, Direction]:
         """Metric -> whether less or more of it is better."""
         named = self.file.objectives
-        if isinstance(named, dict):
-            return dict(named)
-        return {metric: direction_of(metric) for metric in named}
+        return dict(named) if isinstance(named, dict) else {n: direction_of(n) for n in named}
 
     @property
     def base(self) -> Design:

@@ -56,6 +56,13 @@ ONE_CONSTANT = (
 EXAMPLE = "say 'tokens_per_s=24.4 @ text:16+128'"
 
 
+class Constants(NamedTuple):
+    """Microseconds per layer, and share of the bandwidth that kernels reach; or the bound alone."""
+
+    layer_us: float = 0.0
+    bandwidth_share: float = 1.0
+
+
 @dataclass(frozen=True)
 class MeasuredSpeed:
     """One measured decoding speed and the hardware bound of the same work.
@@ -81,20 +88,10 @@ class MeasuredSpeed:
         """Measured microseconds of a step."""
         return 1e6 * self.design.policy.batch / self.tokens_per_s
 
-    def error(self, constants: "Constants | None") -> float:
-        """Relative error of the speed with these constants; of the bound itself without."""
-        took_us = self.bound_us
-        if constants is not None:
-            layers_us = constants.layer_us * self.design.model.body.n_layers
-            took_us = self.bound_us / constants.bandwidth_share + layers_us
-        return self.measured_us / took_us - 1
-
-
-class Constants(NamedTuple):
-    """Microseconds per layer, and share of the bandwidth that kernels reach."""
-
-    layer_us: float
-    bandwidth_share: float
+    def error(self, constants: Constants) -> float:
+        """Relative error of the speed with these constants."""
+        layers_us = constants.layer_us * self.design.model.body.n_layers
+        return self.measured_us / (self.bound_us / constants.bandwidth_share + layers_us) - 1
 
 
 @dataclass(frozen=True)
@@ -212,7 +209,7 @@ def fit(points: Sequence[MeasuredSpeed]) -> Fit:
 
 def best_constants(points: Sequence[MeasuredSpeed]) -> Constants:
     """The constants of :func:`fit` for any points; no overhead where it would be negative."""
-    return _solve(points, _best_terms(points)[0]) or Constants(0.0, 1.0)
+    return _solve(points, _best_terms(points)[0]) or Constants()
 
 
 def _best_terms(points: Sequence[MeasuredSpeed]) -> tuple[int, tuple[float, ...]]:
