@@ -7,14 +7,13 @@ machine under several names: the front of a frame of carsim's metrics holds the 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from carsim.base.errors import InputError
 from carsim.base.text import closest, count
-from carsim.explore.columns import direction_of
 from carsim.explore.expression import Expression
 from carsim.metrics import METRICS
 
@@ -104,6 +103,19 @@ def parse_objectives(texts: Sequence[str]) -> dict[str, str]:
             raise InputError(f"objective {name}", "is named twice", "name it once")
         found[name] = better if colon else direction_of(name)
     return found
+
+
+def direction_of(name: str) -> Literal["min", "max"]:
+    """``min`` if a smaller value of a metric is better, else ``max``.
+
+    Raises:
+        InputError: Neither is, or it is unknown.
+    """
+    better = METRICS.find(name, f"objective {name}").better
+    if better is None:
+        problem = "is neither better large nor small"
+        raise InputError(f"objective {name}", problem, "say which: NAME: min or max")
+    return "min" if better == "lower" else "max"
 
 
 def feasible(frame: "pd.DataFrame", constraints: Sequence[str] = ()) -> "pd.DataFrame":

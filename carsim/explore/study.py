@@ -20,8 +20,9 @@ from carsim.decisions.trace.shipped import trace_path
 from carsim.design import Design
 from carsim.design.load import PRESET_PATHS, design_path
 from carsim.explore.axis import PSEUDO_PATHS, VIDEO_PATHS, Axis, parse_axis
-from carsim.explore.columns import direction_of, result_columns
+from carsim.explore.columns import result_columns
 from carsim.explore.expression import Expression
+from carsim.explore.pareto import direction_of
 from carsim.metrics import METRICS
 from carsim.runs.first import open_design
 from carsim.workload.workload import Workload, workload_of
