@@ -330,9 +330,6 @@ class Kept(Generic[Item]):
         self._nbytes = nbytes
         self._items: OrderedDict[Hashable, Item] = OrderedDict()
 
-    def __contains__(self, key: Hashable) -> bool:
-        return key in self._items
-
     @property
     def nbytes(self) -> int:
         """Bytes of all that is kept."""

@@ -328,14 +328,13 @@ def open_folder(folder: str | Path) -> Iterator[Store]:
             lock = sqlite3.connect(path, timeout=0, isolation_level=None)
             stack.enter_context(closing(lock)).execute("BEGIN EXCLUSIVE")
         except sqlite3.Error as error:
-            if "locked" in str(error) and not _has_locks(path):
-                problem = "is on a file system that cannot lock files"
-                raise InputError(str(folder), problem, "name a folder on a local disk") from None
-            if "locked" in str(error):
-                problem = "another carsim is writing to it"
-                raise InputError(str(folder), problem, "wait for it, or name another") from None
-            cure = "remove that file, or name a folder that may be written"
-            raise InputError(str(path), f"cannot be locked ({error})", cure) from None
+            if "locked" not in str(error):
+                cure = "remove that file, or name a folder that may be written"
+                raise InputError(str(path), f"cannot be locked ({error})", cure) from None
+            problem, cure = "another carsim is writing to it", "wait for it, or name another"
+            if not _has_locks(path):
+                problem, cure = "is on a file system that cannot lock files", "name a local folder"
+            raise InputError(str(folder), problem, cure) from None
         yield stack.enter_context(Store(folder / STORE_FILE))
 
 

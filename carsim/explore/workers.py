@@ -225,10 +225,7 @@ class Processes(Workers):
         # Never a fork of this process, whose threads may hold locks; where there is a server of
         # forks, it has imported all that a worker needs once for all of them.
         processes = get_context("forkserver" if prepare() else "spawn")
-        arguments = (self.key, self._parcel)
-        return ProcessPoolExecutor(
-            count, mp_context=processes, initializer=_start, initargs=arguments
-        )
+        return ProcessPoolExecutor(count, processes, _start, (self.key, self._parcel))
 
 
 class _Chunk(NamedTuple):

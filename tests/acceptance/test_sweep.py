@@ -191,7 +191,7 @@ def test_a_worker_of_other_code_is_refused(study, monkeypatch):
     ("locks", "message"),
     [
         (True, "another carsim is writing to it; wait for it, or name another"),
-        (False, "is on a file system that cannot lock files; name a folder"),
+        (False, "is on a file system that cannot lock files; name a local folder"),
     ],
 )
 def test_two_sweeps_into_one_folder_do_not_meet(tmp_path, monkeypatch, locks, message):
