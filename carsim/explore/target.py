@@ -13,7 +13,7 @@ smallest arrays that reach the target count, whatever is minimised.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from math import fsum, inf, nan
@@ -155,14 +155,8 @@ class SizedMachine(NamedTuple):
         return float(found) if isinstance(found, int | float) else inf
 
 
-def search_target(
-    wanted: Wanted, tell: Callable[[str], None] = lambda _: None
-) -> list[SizedMachine]:
+def search_target(wanted: Wanted) -> list[SizedMachine]:
     """The best of each machine that was looked at, those that reach the target first.
-
-    Args:
-        wanted: What is asked for.
-        tell: Told which machine is looked at.
 
     Raises:
         InputError: No such board or model, or a workload that the model cannot decode.
@@ -175,9 +169,7 @@ def search_target(
         enough = sorted(least.values())[1:2]
         if wanted.minimise == "cost_usd" and enough and machine.least_usd > enough[0]:
             break
-        tell(machine.preset)
-        found = search.best(machine)
-        if found is not None:
+        if found := search.best(machine):
             tried.append(found)
     for name in (*wanted.target.names, wanted.minimise) if tried else ():
         if all(each.figures[name] is None for each in tried):
@@ -213,8 +205,7 @@ class _Search:
             for text, changes in base.board.technology.choices(base.board):
                 design = override(base, dict(changes)) if changes else base
                 price = total(design.board.technology.prices(design))
-                least = inf if price is None else price.value
-                yield _Machine(least, preset, text, design)
+                yield _Machine(inf if price is None else price.value, preset, text, design)
 
     def best(self, machine: _Machine) -> SizedMachine | None:
         """The best design that reaches the target, else the fastest; None where none fits."""
@@ -232,9 +223,10 @@ class _Search:
         at = cache(partial(self._tried, machine, batch))
         largest = next((place for place in reversed(range(len(SIZES))) if at(SIZES[place])), 0)
         most = at(SIZES[largest])
-        if most is not None:
-            yield most
-        if most is not None and most.reaches:
+        if most is None:
+            return
+        yield most
+        if most.reaches:
 
             def reaches(size: Size) -> bool:
                 found = at(size)
