@@ -30,6 +30,7 @@ from pydantic_core import from_json
 from carsim.base.digests import DIGESTS
 from carsim.base.errors import InputError
 from carsim.base.files import make_folder, reason, unwritable, write_whole
+from carsim.base.text import shortened
 from carsim.base.yaml_file import shown
 from carsim.explore.code import code_sha256
 from carsim.explore.columns import result_columns
@@ -50,9 +51,6 @@ FOREIGN = {
     "columns": "has other metrics than there are now",
 }
 """Fact that must be the same to go on with a store -> problem if it is not."""
-
-MOST_NAMED = 10
-"""So many damaged lines are named."""
 
 MOST_BYTES = 1 << 24
 """Bytes of a line at most; what is longer is no line."""
@@ -230,9 +228,8 @@ class Store(AbstractContextManager["Store"]):
             raise InputError(str(self.path), problem, cure)
         self.facts = json.loads(text)
         if self.facts["schema"] != SCHEMA:
-            problem = (
-                f"is a store of schema {shown(self.facts['schema'])}; this carsim has {SCHEMA}"
-            )
+            schema = shown(self.facts["schema"])
+            problem = f"is a store of schema {schema}; this carsim has {SCHEMA}"
             cure = "name another folder, or read it with the carsim that wrote it"
             raise InputError(str(self.path), problem, cure)
 
@@ -270,8 +267,7 @@ class Store(AbstractContextManager["Store"]):
 
     def _report(self) -> None:
         if self.damaged:
-            more = ", ..." if self.damaged[MOST_NAMED:] else ""
-            named = ", ".join(self.damaged[:MOST_NAMED]) + more
+            named = shortened(", ".join(self.damaged), 100)
             cure = "the same sweep or search mends it and evaluates again what is lost"
             log.warning("carsim: %s: is damaged (%s); %s", self.path, named, cure)
 
