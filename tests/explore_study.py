@@ -1,14 +1,22 @@
 """A study of the toy, whose points take milliseconds, and changes of its stores."""
 
 import json
+import os
+import signal
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import yaml
 from tiny import write_inputs
 
+from carsim.explore import workers
+from carsim.explore.evaluate import Evaluator, Row
+from carsim.explore.points import Point
 from carsim.explore.store import STORE_FILE, checksum
 from carsim.explore.study import Study, load_study
+from carsim.report.report import results
 
 AXES = {
     "machine.cores": [1, 2, 4],
@@ -28,9 +36,32 @@ def write_study(folder: Path, **changes) -> Path:
     return path
 
 
+def answers(found: Path | pd.DataFrame) -> pd.DataFrame:
+    """Results of a sweep or of its folder, without the time that they took."""
+    frame = found if isinstance(found, pd.DataFrame) else results(found).frame
+    return frame.drop(columns="seconds")
+
+
 def make_study(folder: Path, **changes: Any) -> Study:
     """:func:`write_study`, loaded."""
     return load_study(write_study(folder, **changes))
+
+
+POISON = {"machine.cores": 2, "policy.tau": 0.0, "policy.schedule": "drs"}
+usual_start = workers._start
+
+
+def poisoned_start(*arguments: Any) -> None:
+    """Start a worker process in which evaluating one point is deadly."""
+    evaluate = Evaluator.evaluate
+
+    def deadly(self: Evaluator, points: Sequence[Point]) -> list[Row]:
+        if any(point.values == POISON for point in points):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return evaluate(self, points)
+
+    Evaluator.evaluate = deadly  # type: ignore[method-assign]
+    usual_start(*arguments)
 
 
 def restated(folder: Path, **facts: Any) -> None:

@@ -38,7 +38,7 @@ def calibrate(design: str, out: str | None, as_json: bool, **given: Any) -> None
     section machine.overheads for the design. A design includes the file that --out writes as
     machine.overheads.from.
     """
-    from carsim.runs.calibrate import fit, measured_points
+    from carsim.runs.calibrate import Constants, fit, measured_points
 
     if out is not None and Path(out).exists():
         raise InputError(out, "exists already", "name another file")
@@ -46,8 +46,9 @@ def calibrate(design: str, out: str | None, as_json: bool, **given: Any) -> None
     section = found.overheads(given["runtime"]).model_dump(mode="json", exclude_defaults=True)
     if out is not None:
         write_whole(Path(out), yaml_text(section, is_short=True))
+    bound, fitted = Constants(), found.constants
     errors = [
-        (point.text, point.tokens_per_s, point.error(None), point.error(found.constants), left_out)
+        (point.text, point.tokens_per_s, point.error(bound), point.error(fitted), left_out)
         for point, left_out in zip_longest(found.points, found.left_out)
     ]
     if as_json:

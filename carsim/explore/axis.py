@@ -122,10 +122,8 @@ def _range(body: Any) -> tuple[Any, ...]:
         raise _RefusalError(f"steps by {shown(step)}", "give a step above 0")
     steps = (last - first) / step * (1 + 1e-12) + 1e-9
     _check_count(steps)
-    values = tuple(first + i * step for i in range(math.floor(steps) + 1))
-    if _is_whole(first) and _is_whole(step):
-        return values
-    return tuple(round(value, 12) for value in values)  # 0.3 and not 0.30000000000000004
+    # 0.3 and not 0.30000000000000004
+    return tuple(round(first + i * step, 12) for i in range(math.floor(steps) + 1))
 
 
 def _log2(body: Any) -> tuple[Any, ...]:

@@ -174,8 +174,7 @@ def _fitted(asked: Asked, wanted: tuple[str, ...], with_power: bool) -> Cell:
     """Resources of the technology, with the metrics that follow, and watts of an idle board."""
     design = asked.design
     fit = resource_fit(design)
-    found = {name: METRICS[name].of(None, Setting(design, fit)) for name in wanted}
-    figures = {name: np.nan if value is None else value for name, value in found.items()}
+    figures: dict[str, Any] = {n: METRICS[n].of(None, Setting(design, fit)) for n in wanted}
     figures |= {"ok": fit.fits, "share": max((row.share for row in fit.rows), default=0.0)}
     if with_power:
         second = Activity(cycles=round(design.board.fabric_clock_mhz * 1e6))

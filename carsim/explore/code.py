@@ -36,7 +36,7 @@ def code_sha256(package: Path = PACKAGE) -> str:
 
 def manifest(
     command: str,
-    design: Design | None = None,
+    design: Design,
     **facts: Any,
 ) -> dict[str, Any]:
     """Everything that a result depends on, as hashes and versions.
@@ -46,15 +46,13 @@ def manifest(
         design: The design.
         facts: Hashes of other inputs, and the seed.
     """
-    calibration = ""
-    if design is not None:
-        facts["design_sha256"] = design.sha256
-        if design.machine.overheads.calibration is not None:
-            text = design.machine.overheads.model_dump_json()
-            calibration = sha256(text.encode()).hexdigest()
+    overheads, calibration = design.machine.overheads, ""
+    if overheads.calibration is not None:
+        calibration = sha256(overheads.model_dump_json().encode()).hexdigest()
     return {
         "command": command,
         **facts,
+        "design_sha256": design.sha256,
         "calibration_sha256": calibration,
         "code_sha256": package_sha256(PACKAGE),
         "plugins": {Path(file).name: digest for file, digest in loaded_plugins().items()},

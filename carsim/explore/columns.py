@@ -1,8 +1,5 @@
-"""The columns of a result, and the better direction of a metric."""
+"""The columns of a result."""
 
-from typing import Literal
-
-from carsim.base.errors import InputError
 from carsim.metrics import METRICS
 
 OUTCOME = ("status", "reason", "seconds")
@@ -14,16 +11,3 @@ died of it."""
 def result_columns() -> tuple[str, ...]:
     """Columns of a frame of results beside ``point`` and the axes, with all metrics of today."""
     return (*OUTCOME, *METRICS)
-
-
-def direction_of(name: str) -> Literal["min", "max"]:
-    """``min`` if a smaller value of a metric is better, else ``max``.
-
-    Raises:
-        InputError: Neither is, or it is unknown.
-    """
-    better = METRICS.find(name, "objective").better
-    if better is None:
-        problem = "is neither better large nor small"
-        raise InputError(f"objective {name}", problem, "say which: NAME: min or max")
-    return "min" if better == "lower" else "max"

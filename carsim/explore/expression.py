@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import Any
 
 from carsim.base.errors import InputError
 from carsim.base.yaml_file import shown
@@ -49,8 +49,8 @@ class Expression:
         self.text = text
         self._place, self._cure = place, cure
         try:
-            self.names = _compiled(text).names
-            self.compares = _compiled(text).compares
+            _, found = _compiled(text)
+            self.names, self.compares = frozenset(found.names), found.compares
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             known = error.args[0] if type(error) is ValueError else "is no expression"
             raise self._refusal(known) from None
@@ -66,7 +66,7 @@ class Expression:
         """
         names = {"__builtins__": {}, "number": _number, "look_up": look_up, **_CALLS}
         try:
-            return bool(eval(_compiled(self.text).code, names))
+            return bool(eval(_compiled(self.text)[0], names))
         except (TypeError, ValueError, ArithmeticError) as error:
             raise self._refusal(f"has no value: {error}") from None
 
@@ -77,40 +77,32 @@ class Expression:
 # -------------------------------------------------------------------- private
 
 
-class _Compiled(NamedTuple):
-    code: CodeType
-    names: frozenset[str]
-    compares: bool
-
-
 @lru_cache(maxsize=256)
-def _compiled(text: str) -> _Compiled:
-    """The code of an expression.
+def _compiled(text: str) -> "tuple[CodeType, _Names]":
+    """The code of an expression, and what it mentions.
 
     Raises:
         ValueError: It holds what is not taken.
     """
     if len(text) > _MOST_CHARACTERS:
         raise ValueError(f"is longer than {_MOST_CHARACTERS} characters")
-    tree = ast.parse(text.strip(), mode="eval")
-    compares = any(isinstance(node, ast.Compare) for node in ast.walk(tree))
     names = _Names()
-    tree = ast.fix_missing_locations(names.visit(tree))
-    return _Compiled(compile(tree, "condition", "eval"), frozenset(names.found), compares)
+    tree = ast.fix_missing_locations(names.visit(ast.parse(text.strip(), mode="eval")))
+    return compile(tree, "condition", "eval"), names
 
 
 class _Names(ast.NodeTransformer):
     """Looks names up, and lets arithmetic have numbers alone: text times one fills the memory."""
 
     def __init__(self) -> None:
-        self.found: set[str] = set()
+        self.names, self.compares = set[str](), False
 
     def visit(self, node: ast.AST) -> Any:
         """The node as it is evaluated."""
         text = ast.unparse(node)
         match node:
             case ast.Name() | ast.Attribute() if re.fullmatch(r"[\w.]+", text):
-                self.found.add(text)
+                self.names.add(text)
                 return _call("look_up", ast.Constant(text))
             case ast.Call(func=ast.Name(id=name), args=[_, *_], keywords=[]) if name in _CALLS:
                 return _call(name, *map(self.visit, node.args))
@@ -122,6 +114,7 @@ class _Names(ast.NodeTransformer):
                 return node
         if not isinstance(node, _TAKEN):
             raise ValueError(f"holds {shown(text or type(node).__name__)}, which is not taken")
+        self.compares |= isinstance(node, ast.Compare)
         return self.generic_visit(node)
 
 

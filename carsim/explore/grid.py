@@ -119,14 +119,13 @@ class GridStudy:
         found = {}
         for name in names:
             arrays = [None if cell is None else np.asarray(cell[name], float) for cell in cells]
-            sizes = [array.shape for array in arrays if array is not None]
-            most = tuple(map(max, zip(*sizes, strict=True)))
+            most = tuple(map(max, zip(*(a.shape for a in arrays if a is not None), strict=True)))
             whole = np.zeros((len(cells), *most))
             for place, array in enumerate(arrays):
                 if array is None:
                     whole[place] = np.nan
                 else:
-                    whole[place, ...][tuple(slice(size) for size in array.shape)] = array
+                    whole[place, ...][tuple(map(slice, array.shape))] = array
             found[name] = whole.reshape(*shape, *most)
         return found
 

@@ -7,14 +7,13 @@ machine under several names: the front of a frame of carsim's metrics holds the 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from carsim.base.errors import InputError
 from carsim.base.text import closest, count
-from carsim.explore.columns import direction_of
 from carsim.explore.expression import Expression
 from carsim.metrics import METRICS
 
@@ -71,13 +70,15 @@ def directions(
 ) -> dict[str, int]:
     """Objective -> 1 where less is better, -1 where more is.
 
+    Args:
+        objectives: Columns with ``min`` or ``max``, or texts as of :func:`parse_objectives`.
+        place: Their name in errors.
+
     Raises:
         InputError: None at all, a name twice, or neither ``min`` nor ``max``.
     """
     if not isinstance(objectives, Mapping):
-        if len(set(objectives)) < len(objectives):
-            raise InputError("objectives", "name one twice", "name each once")
-        objectives = {name: direction_of(name) for name in objectives}
+        objectives = parse_objectives(objectives)
     if not objectives:
         raise InputError(place, "are missing", "name at least one, such as latency_s")
     for name, better in objectives.items():
@@ -90,7 +91,7 @@ def parse_objectives(texts: Sequence[str]) -> dict[str, str]:
     """Objectives as they are typed: ``NAME``, ``NAME:min`` or ``NAME:max``.
 
     Raises:
-        InputError: An unknown metric, or one without a direction of its own.
+        InputError: One twice, or one without a direction that is no metric or has none of its own.
 
     >>> parse_objectives(["latency_s", "busy:min"])
     {'latency_s': 'min', 'busy': 'min'}
@@ -98,12 +99,23 @@ def parse_objectives(texts: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for text in texts:
         name, colon, better = text.partition(":")
-        METRICS.find(name, f"objective {name}")
         if name in found:
             raise InputError(f"objective {name}", "is named twice", "name it once")
         found[name] = better if colon else direction_of(name)
-    directions(found)
     return found
+
+
+def direction_of(name: str) -> Literal["min", "max"]:
+    """``min`` if a smaller value of a metric is better, else ``max``.
+
+    Raises:
+        InputError: Neither is, or it is unknown.
+    """
+    better = METRICS.find(name, f"objective {name}").better
+    if better is None:
+        problem = "is neither better large nor small"
+        raise InputError(f"objective {name}", problem, "say which: NAME: min or max")
+    return "min" if better == "lower" else "max"
 
 
 def feasible(frame: "pd.DataFrame", constraints: Sequence[str] = ()) -> "pd.DataFrame":

@@ -120,9 +120,7 @@ def field_of(study: Study, point: Point, name: str) -> Any:
         return point.values[name]
     for path, value in point.changes.items():
         if f"{name}.".startswith(f"{path}."):
-            for part in name[len(path) + 1 :].split(".") if name != path else ():
-                value = value.get(part) if isinstance(value, Mapping) else None
-            return value
+            return value if name == path else value_of(value, name[len(path) + 1 :])
     base = study.designs[point.changes["design"]] if "design" in point.changes else study.base
     return value_of(base, name)
 
@@ -149,11 +147,9 @@ def check_size(study: Study) -> None:
     """
     size = math.prod(len(axis.values) for axis in study.axes)
     if size > MOST_POINTS:
-        raise InputError(
-            f"study {study.name}: $.axes",
-            f"span {size:,} combinations, more than {MOST_POINTS:,}",
-            "take fewer values, or sample by lhs",
-        )
+        problem = f"span {size:,} combinations, more than {MOST_POINTS:,}"
+        cure = "take fewer values, or sample by lhs"
+        raise InputError(f"study {study.name}: $.axes", problem, cure)
 
 
 def latin_hypercube(points: int, axes: int, rng: np.random.Generator) -> NDArray[np.float64]:

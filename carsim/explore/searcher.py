@@ -131,7 +131,7 @@ class Searcher:
     def _asked(self) -> Point | None:
         """The point that Optuna proposes; None if it fails a filter, is known or under way."""
         trial = self._trials.ask(self._distributions)
-        values = self._values(trial.params)
+        values = {axis.name: axis.values[trial.params[axis.name]] for axis in self._study.axes}
         point = make_point(self._study, trial.number, values)
         if not passes(self._study, values):
             self._tell(trial, Known(point, {}, REFUSED))
@@ -158,10 +158,6 @@ class Searcher:
         if row["status"] != "ok" or any(row.get(name) is None for name in self._signs):
             return REFUSED
         return float(sum(not held for held in held_constraints(self._study, point, row)))
-
-    def _values(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Values of the axes that suggested parameters stand for."""
-        return {axis.name: axis.values[params[axis.name]] for axis in self._study.axes}
 
     def _params(self, values: Mapping[str, Any]) -> dict[str, Any]:
         return {axis.name: axis.values.index(values[axis.name]) for axis in self._study.axes}
@@ -203,16 +199,13 @@ class Searcher:
 def _open_trials(signs: Mapping[str, int], seed: int | None) -> "optuna.Study":
     library("optuna", "search")
     import optuna
-    from optuna.study import StudyDirection
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         sampler = optuna.samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True)
-    ways = (
-        StudyDirection.MINIMIZE if sign > 0 else StudyDirection.MAXIMIZE for sign in signs.values()
-    )
-    return optuna.create_study(sampler=sampler, directions=list(ways))
+    ways: Any = ["minimize" if sign > 0 else "maximize" for sign in signs.values()]
+    return optuna.create_study(sampler=sampler, directions=ways)
 
 
 def _distribution(axis: Axis) -> "optuna.distributions.BaseDistribution":

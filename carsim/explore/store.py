@@ -30,6 +30,7 @@ from pydantic_core import from_json
 from carsim.base.digests import DIGESTS
 from carsim.base.errors import InputError
 from carsim.base.files import make_folder, reason, unwritable, write_whole
+from carsim.base.text import shortened
 from carsim.base.yaml_file import shown
 from carsim.explore.code import code_sha256
 from carsim.explore.columns import result_columns
@@ -42,8 +43,14 @@ SCHEMA = "5"
 RESCUED = " (rescued)"
 """Ends the name of a study whose results come from a damaged store."""
 
-MOST_NAMED = 10
-"""So many damaged lines are named."""
+FOREIGN = {
+    "version": "was made by carsim {version}, not by this version",
+    "code": "was made by other code of this carsim",
+    "kind": "holds a {kind}, and this is none",
+    "fingerprint": "is of another study ({name}), or its study, design or traces have changed",
+    "columns": "has other metrics than there are now",
+}
+"""Fact that must be the same to go on with a store -> problem if it is not."""
 
 MOST_BYTES = 1 << 24
 """Bytes of a line at most; what is longer is no line."""
@@ -221,9 +228,8 @@ class Store(AbstractContextManager["Store"]):
             raise InputError(str(self.path), problem, cure)
         self.facts = json.loads(text)
         if self.facts["schema"] != SCHEMA:
-            problem = (
-                f"is a store of schema {shown(self.facts['schema'])}; this carsim has {SCHEMA}"
-            )
+            schema = shown(self.facts["schema"])
+            problem = f"is a store of schema {schema}; this carsim has {SCHEMA}"
             cure = "name another folder, or read it with the carsim that wrote it"
             raise InputError(str(self.path), problem, cure)
 
@@ -261,29 +267,16 @@ class Store(AbstractContextManager["Store"]):
 
     def _report(self) -> None:
         if self.damaged:
-            more = ", ..." if self.damaged[MOST_NAMED:] else ""
-            named = ", ".join(self.damaged[:MOST_NAMED]) + more
+            named = shortened(", ".join(self.damaged), 100)
             cure = "the same sweep or search mends it and evaluates again what is lost"
             log.warning("carsim: %s: is damaged (%s); %s", self.path, named, cure)
 
     def _check(self, wanted: Mapping[str, Any]) -> None:
         """Refuse the store of another study, or of other code."""
-        for key, problem, cure in (
-            ("version", "was made by carsim {have}, not {wanted}", ", or run that version"),
-            ("code", "was made by other code of this carsim", ", or go back to that code"),
-            ("kind", "holds a {have}, not a {wanted}", ""),
-            (
-                "fingerprint",
-                f"is of another study ({self.facts['name']}), or the study, its design or its "
-                "traces have changed since",
-                ", or undo the change",
-            ),
-            ("columns", "has other metrics than there are now", ", or register the same ones"),
-        ):
-            have = self.facts.get(key)
-            if have != wanted[key]:
-                problem = problem.format(have=have, wanted=wanted[key])
-                raise InputError(str(self.path), problem, f"name another folder{cure}")
+        for key, problem in FOREIGN.items():
+            if self.facts.get(key) != wanted[key]:
+                cure = "name another folder, or go back to what made it"
+                raise InputError(str(self.path), problem.format(**{**wanted, **self.facts}), cure)
 
     def _unwritten(self, error: OSError) -> InputError:
         refused = unwritable(Path(str(self.path)), error)
@@ -331,14 +324,13 @@ def open_folder(folder: str | Path) -> Iterator[Store]:
             lock = sqlite3.connect(path, timeout=0, isolation_level=None)
             stack.enter_context(closing(lock)).execute("BEGIN EXCLUSIVE")
         except sqlite3.Error as error:
-            if "locked" in str(error) and not _has_locks(path):
-                problem = "is on a file system that cannot lock files"
-                raise InputError(str(folder), problem, "name a folder on a local disk") from None
-            if "locked" in str(error):
-                problem = "another carsim is writing to it"
-                raise InputError(str(folder), problem, "wait for it, or name another") from None
-            cure = "remove that file, or name a folder that may be written"
-            raise InputError(str(path), f"cannot be locked ({error})", cure) from None
+            if "locked" not in str(error):
+                cure = "remove that file, or name a folder that may be written"
+                raise InputError(str(path), f"cannot be locked ({error})", cure) from None
+            problem, cure = "another carsim is writing to it", "wait for it, or name another"
+            if not _has_locks(path):
+                problem, cure = "is on a file system that cannot lock files", "name a local folder"
+            raise InputError(str(folder), problem, cure) from None
         yield stack.enter_context(Store(folder / STORE_FILE))
 
 

@@ -20,8 +20,9 @@ from carsim.decisions.trace.shipped import trace_path
 from carsim.design import Design
 from carsim.design.load import PRESET_PATHS, design_path
 from carsim.explore.axis import PSEUDO_PATHS, VIDEO_PATHS, Axis, parse_axis
-from carsim.explore.columns import direction_of, result_columns
+from carsim.explore.columns import result_columns
 from carsim.explore.expression import Expression
+from carsim.explore.pareto import direction_of
 from carsim.metrics import METRICS
 from carsim.runs.first import open_design
 from carsim.workload.workload import Workload, workload_of
@@ -112,9 +113,7 @@ class Study:
     def objectives(self) -> dict[str, Direction]:
         """Metric -> whether less or more of it is better."""
         named = self.file.objectives
-        if isinstance(named, dict):
-            return dict(named)
-        return {metric: direction_of(metric) for metric in named}
+        return dict(named) if isinstance(named, dict) else {n: direction_of(n) for n in named}
 
     @property
     def base(self) -> Design:
@@ -131,10 +130,7 @@ class Study:
                 "traces": {name: trace.sha256 for name, trace in self.traces.items()},
                 **({"workload": self.workload.text} if self.workload else {}),
                 "fixed": file.set,
-                "resample": file.resample,
-                "fidelity": file.fidelity,
-                "baseline": file.baseline,
-                "allow_misfit": file.allow_misfit,
+                **file.model_dump(include={"resample", "fidelity", "baseline", "allow_misfit"}),
             }
         )
 
@@ -221,9 +217,8 @@ def trace_names(value: Any, place: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def value_of(design: Design, path: str) -> Any:
-    """The value of a field of a design by its dotted path; None where there is none."""
-    found: Any = design
+def value_of(found: Any, path: str) -> Any:
+    """The value of a field of a design or a mapping by its dotted path; None if there is none."""
     for part in path.split("."):
         found = found.get(part) if isinstance(found, Mapping) else getattr(found, part, None)
     return found

@@ -13,10 +13,10 @@ smallest arrays that reach the target count, whatever is minimised.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from math import fsum, inf
+from math import fsum, inf, nan
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -155,14 +155,8 @@ class SizedMachine(NamedTuple):
         return float(found) if isinstance(found, int | float) else inf
 
 
-def search_target(
-    wanted: Wanted, tell: Callable[[str], None] = lambda _: None
-) -> list[SizedMachine]:
+def search_target(wanted: Wanted) -> list[SizedMachine]:
     """The best of each machine that was looked at, those that reach the target first.
-
-    Args:
-        wanted: What is asked for.
-        tell: Told which machine is looked at.
 
     Raises:
         InputError: No such board or model, or a workload that the model cannot decode.
@@ -175,9 +169,7 @@ def search_target(
         enough = sorted(least.values())[1:2]
         if wanted.minimise == "cost_usd" and enough and machine.least_usd > enough[0]:
             break
-        tell(machine.preset)
-        found = search.best(machine)
-        if found is not None:
+        if found := search.best(machine):
             tried.append(found)
     for name in (*wanted.target.names, wanted.minimise) if tried else ():
         if all(each.figures[name] is None for each in tried):
@@ -213,12 +205,11 @@ class _Search:
             for text, changes in base.board.technology.choices(base.board):
                 design = override(base, dict(changes)) if changes else base
                 price = total(design.board.technology.prices(design))
-                least = inf if price is None else price.value
-                yield _Machine(least, preset, text, design)
+                yield _Machine(inf if price is None else price.value, preset, text, design)
 
     def best(self, machine: _Machine) -> SizedMachine | None:
         """The best design that reaches the target, else the fastest; None where none fits."""
-        batches = [batch for batch in BATCHES if self._decodes(machine.base, batch)]
+        batches = self._batches(machine.base)
         tried = [found for batch in batches for found in self._of_batch(machine, batch)]
         reached = [each for each in tried if each.reaches]
         if reached:
@@ -232,9 +223,10 @@ class _Search:
         at = cache(partial(self._tried, machine, batch))
         largest = next((place for place in reversed(range(len(SIZES))) if at(SIZES[place])), 0)
         most = at(SIZES[largest])
-        if most is not None:
-            yield most
-        if most is not None and most.reaches:
+        if most is None:
+            return
+        yield most
+        if most.reaches:
 
             def reaches(size: Size) -> bool:
                 found = at(size)
@@ -252,13 +244,14 @@ class _Search:
         asked = Asked(design, sources, sources.video, replays)
         (row,) = self._machines.rows([Fitted(asked, fit)])
         values = figures(row, Setting(design, fit))
+        numbers = {name: nan if value is None else value for name, value in values.items()}
         memories = (design.board.memories[name] for name in design.machine.memories_in_use)
         return SizedMachine(
             machine.preset,
             machine.choice,
             design,
             values,
-            self._wanted.target.holds(lambda metric: _number(values[metric])),
+            self._wanted.target.holds(numbers.__getitem__),  # without a figure, nothing holds
             shares_by_limit(row.limits),
             fsum(memory.peak_gbps for memory in memories),
             fit.prices,
@@ -284,36 +277,30 @@ class _Search:
         }
         return override(design, needed) if needed else design
 
-    def _decodes(self, base: Design, batch: int) -> bool:
-        """The workload comes in such batches; its decisions are then kept for all machines.
+    def _batches(self, base: Design) -> list[int]:
+        """Batches in which the workload comes; its decisions are kept for all machines.
 
         Raises:
             InputError: It comes in none.
         """
-        if batch not in self._sources:
+        for batch in () if self._sources else BATCHES:
             of_batch = override(base, {"policy.batch": batch})
             try:
-                self._sources[batch] = sources_of(of_batch, (), self._wanted.workload)
+                sources = sources_of(of_batch, (), self._wanted.workload)
             except InputError:
                 if batch == BATCHES[-1] and not self._sources:
                     raise
-        sources = self._sources.get(batch)
-        if sources is None or batch > min(trace.n_rows for trace in sources.traces):
-            return False
-        return batch > 1 or sources.video.kind == "text"  # a video has guidance
+                continue
+            least = 2 if sources.video.kind == "video" else 1  # a video has guidance
+            if least <= batch <= min(trace.n_rows for trace in sources.traces):
+                self._sources[batch] = sources
+        return [*self._sources]
 
     def _smallest(self, preset: str) -> Design:
         """A design for a board, of which the search changes batch, arrays and buffers."""
         wish = Wish.of(preset, self._wanted.model)
         technology = preset_board(preset, "`boards`").technology
-        usual: dict[str, dict[str, Any]] = {
-            "policy": {"batch": 2, "decision_scope": self._scope},
-            "energy": {"preset": technology.energy_preset},
-        }
+        usual: dict[str, dict[str, Any]] = {"policy": {"batch": 2, "decision_scope": self._scope}}
+        usual["energy"] = {"preset": technology.energy_preset}
         contents = wish.contents(Choice(array=(16, 16), weight_buffer_kib=256), usual)
         return design_of(contents, Path(f"{self._wanted.model} on {preset}"))
-
-
-def _number(value: Value) -> Value:
-    """A figure as a condition takes it: what is not there fails every comparison."""
-    return float("nan") if value is None else value

@@ -6,8 +6,8 @@ what is left, and the rest is sent again at once, to the worker that has just be
 results come in steadily, neighbours stay together, and the death of a worker costs a moment's work.
 
 The points of a task whose process dies are sent again one at a time; the one at which a process
-dies again is tried alone, and has failed when :data:`KILLS` processes died of it. Nothing else
-fails: refusals and misfits are results.
+dies again is tried alone, and has failed if that process dies, too. Nothing else fails: refusals
+and misfits are results.
 """
 
 import gc
@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from multiprocessing import get_all_start_methods, get_context
 from pathlib import Path
 from platform import node
@@ -48,8 +49,6 @@ POLL_S = 5.0
 """So often it is asked whether there are workers left."""
 
 SAME = "install the same on all machines"
-KILLS = 2
-"""So many processes may die of one point, which they evaluated alone, before it has failed."""
 
 Result = tuple[Point, Row]
 Answer = tuple[list[Result], list[Point]]
@@ -211,15 +210,11 @@ class Processes(Workers):
             return self._pool.submit(evaluate_some, self.key, points, budget_s)
 
     def alone(self, point: Point) -> Row:
-        """Evaluate one point in a process of its own, and in another one if that dies."""
-        for _ in range(KILLS):
-            with self._start(1) as pool:
-                try:
-                    ((_, row),), _ = pool.submit(evaluate_some, self.key, [point], 0.0).result()
-                except BrokenProcessPool:
-                    continue
-                return row
-        return failure(f"{KILLS} processes that evaluated it alone")
+        """Evaluate one point in a process of its own."""
+        with self._start(1) as pool, suppress(BrokenProcessPool):
+            ((_, row),), _ = pool.submit(evaluate_some, self.key, [point], 0.0).result()
+            return row
+        return failure("processes that evaluated it, the last one alone")
 
     def close(self) -> None:
         """End the processes when they have finished what they do."""
@@ -230,10 +225,7 @@ class Processes(Workers):
         # Never a fork of this process, whose threads may hold locks; where there is a server of
         # forks, it has imported all that a worker needs once for all of them.
         processes = get_context("forkserver" if prepare() else "spawn")
-        arguments = (self.key, self._parcel)
-        return ProcessPoolExecutor(
-            count, mp_context=processes, initializer=_start, initargs=arguments
-        )
+        return ProcessPoolExecutor(count, processes, _start, (self.key, self._parcel))
 
 
 class _Chunk(NamedTuple):

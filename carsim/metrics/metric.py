@@ -72,7 +72,7 @@ class Metric:
     meaning: str
     formula: str
     better: Literal["higher", "lower"] | None
-    value: Callable[[RowResult, Run | None], Value]
+    value: Callable[[RowResult, Run], Value]
     of_design: bool = False
     shown: Literal["headline", "detail", "no"] = "detail"
     headline_of: Literal["video", "text", ""] = ""
@@ -89,16 +89,16 @@ class Metric:
         """Title with unit, for the head of a column or a line."""
         return self.title if self.unit in ("", "share", "x") else f"{self.title} [{self.unit}]"
 
-    def of(self, row: RowResult | None, run: Run | None = None) -> Value:
+    def of(self, row: RowResult | None, run: Run) -> Value:
         """The figure, finite.
 
         Args:
             row: None for a design that was not simulated: only metrics ``of_design`` have a figure.
-            run: Its report; None where none is known, so that what needs it is None.
+            run: Its report.
         """
-        if self.of_design:
-            return None if run is None else finite(self.value(cast(RowResult, row), run))
-        return None if row is None else finite(self.value(row, run))
+        if row is None and not self.of_design:
+            return None
+        return finite(self.value(cast(RowResult, row), run))
 
     def text(self, value: Value) -> str:
         """A value as people read it, without its unit."""

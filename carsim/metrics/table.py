@@ -44,7 +44,7 @@ INTERVALS = {
 }
 """Metric -> the metrics that are the ends of its interval."""
 
-Get = Callable[[RowResult, Run | None], Value]
+Get = Callable[[RowResult, Run], Value]
 
 
 def _phase_seconds(phase: str) -> Get:
@@ -55,13 +55,8 @@ def _phase_limit(phase: str) -> Get:
     return lambda row, run: {each.phase: each.limited_by for each in row.limits}.get(phase)
 
 
-def _dense_latency_s(row: RowResult, run: Run | None) -> float | None:
-    return None if run is None else run.dense_latency_s
-
-
-def _speedup(row: RowResult, run: Run | None) -> Value:
-    dense = _dense_latency_s(row, run)
-    return None if dense is None else dense / row.latency_s
+def _speedup(row: RowResult, run: Run) -> Value:
+    return None if run.dense_latency_s is None else run.dense_latency_s / row.latency_s
 
 
 def _with_ends(metric: Metric, why: tuple[str, str], get: Callable[[int], Get]) -> Iterator[Metric]:
@@ -99,39 +94,33 @@ def _joules(of: str) -> Callable[[int], Get]:
     return lambda which: lambda row, run: getattr(getattr(row, of), ("low_j", "high_j")[which])
 
 
-def _frames_per_s(row: RowResult, run: Run | None) -> Value:
+def _frames_per_s(row: RowResult, run: Run) -> Value:
     video = row.simulation.plan.video
     return None if video.kind == "text" else video.n_frames / row.seconds_per_video
-
-
-def _of_run(get: Callable[[Run], Value]) -> Get:
-    return lambda row, run: None if run is None else get(run)
-
-
-def _count(name: str) -> Get:
-    return _of_run(lambda run: run.fit.counts[name].used if name in run.fit.counts else None)
 
 
 def _resource(name: str, title: str) -> Metric:
     meaning = f"{title[0].upper() + title[1:]} that the design takes"
     unit = "mm2" if name.endswith("_mm2") else ""
-    count = _count(name)
-    return Metric(name, unit, title, meaning, "sum over components", "lower", count, True, "no")
+
+    def used(row: RowResult, run: Run) -> Value:
+        return run.fit.counts[name].used if name in run.fit.counts else None
+
+    return Metric(name, unit, title, meaning, "sum over components", "lower", used, True, "no")
 
 
-def _clock_ratio(run: Run) -> float | None:
+def _clock_ratio(row: RowResult, run: Run) -> Value:
     board = run.design.board
     fastest_mhz = board.technology.published_clock_mhz(run.design, run.fit.resources)
     return None if fastest_mhz is None else board.fabric_clock_mhz / fastest_mhz
 
 
 def _area(which: int) -> Get:
-    nothing = (None, None)
-    return _of_run(lambda run: run.fit.intervals.get("area_mm2", nothing)[which])
+    return lambda row, run: run.fit.intervals.get("area_mm2", (None, None))[which]
 
 
 def _price(end: str) -> Get:
-    return _of_run(lambda run: getattr(total(run.fit.prices), end, None))
+    return lambda row, run: getattr(total(run.fit.prices), end, None)
 
 
 _JOULES = "energy of all batches / videos"
@@ -192,7 +181,7 @@ _ROWS = (
            lambda row, run: row.bound_latency_s),
     Metric("dense_latency_s", "s", "latency of dense decoding",
            "Latency of a batch that is decoded densely, sequences dealt out statically",
-           "latency_s of the dense row", None, _dense_latency_s, shown="no"),
+           "latency_s of the dense row", None, lambda row, run: run.dense_latency_s, shown="no"),
     *(
         Metric(f"{phase}_s", "s", f"time in {label}",
                f"Part of the latency of a batch that is spent in {label}",
@@ -277,15 +266,15 @@ _ROWS = (
            shown="no"),
     Metric("fits", "", "fits its board",
            "Whether the design fits its board",
-           "fill <= 1", None, _of_run(lambda run: run.fit.fits), of_design=True, shown="no"),
+           "fill <= 1", None, lambda row, run: run.fit.fits, of_design=True, shown="no"),
     Metric("fill", "share", "fill of the board",
            "What the design needs of the scarcest resource; above 100 % it does not fit",
            "max(needed / available)", "lower",
-           _of_run(lambda run: max(row.share for row in run.fit.rows)),
+           lambda row, run: max(row.share for row in run.fit.rows),
            of_design=True, shown="no"),
     Metric("clock_ratio", "x", "clock over published",
            "Clock over the fastest of published designs of such an occupancy or node",
-           "clock / fastest published clock", None, _of_run(_clock_ratio),
+           "clock / fastest published clock", None, _clock_ratio,
            of_design=True, shown="no"),
     *(
         each
@@ -300,12 +289,12 @@ _ROWS = (
     ),
     Metric("memory_used_gb", "GB", "memory used",
            "Bytes that all external memories hold", "weights + KV + replay cache", "lower",
-           _of_run(lambda run: sum(use.used_bytes for use in run.fit.memories) / GB),
+           lambda row, run: sum(use.used_bytes for use in run.fit.memories) / GB,
            of_design=True, shown="no"),
     Metric("macs_per_cycle", "", "MACs per cycle",
            "Multiply-accumulates that all cores can do in a cycle",
            "cores * rows * columns", "lower",
-           _of_run(lambda run: run.design.machine.macs_per_cycle), of_design=True, shown="no"),
+           lambda row, run: run.design.machine.macs_per_cycle, of_design=True, shown="no"),
 )
 # fmt: on
 
@@ -335,12 +324,11 @@ def interval_text(name: str, look_up: Callable[[str], Value]) -> str:
     return with_ends(text, ends[0], ends[1], " to ") if ends and "-" not in ends else text
 
 
-def figures(row: RowResult | None, run: Run | None = None) -> dict[str, Value]:
+def figures(row: RowResult | None, run: Run) -> dict[str, Value]:
     """All figures of a row by the names of :data:`METRICS`.
 
     Args:
         row: The row; None for a design that was not simulated.
-        run: Its report, or a :class:`carsim.metrics.Setting`. Without it, figures of the board and
-            the speed-up are None.
+        run: Its report, or a :class:`carsim.metrics.Setting`.
     """
     return {name: metric.of(row, run) for name, metric in METRICS.items()}

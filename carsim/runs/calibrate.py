@@ -25,8 +25,8 @@ import numpy as np
 from carsim.base.errors import InputError
 from carsim.base.files import read_text
 from carsim.base.text import number
-from carsim.base.units import GB
 from carsim.cost.capacity import capacity
+from carsim.cost.fit import memory_rows
 from carsim.decisions.trace.stated import text_of
 from carsim.design import Design, load_design
 from carsim.hardware.overheads import CalibrationRecord, Overheads
@@ -56,6 +56,13 @@ ONE_CONSTANT = (
 EXAMPLE = "say 'tokens_per_s=24.4 @ text:16+128'"
 
 
+class Constants(NamedTuple):
+    """Microseconds per layer, and share of the bandwidth that kernels reach; or the bound alone."""
+
+    layer_us: float = 0.0
+    bandwidth_share: float = 1.0
+
+
 @dataclass(frozen=True)
 class MeasuredSpeed:
     """One measured decoding speed and the hardware bound of the same work.
@@ -81,20 +88,10 @@ class MeasuredSpeed:
         """Measured microseconds of a step."""
         return 1e6 * self.design.policy.batch / self.tokens_per_s
 
-    def error(self, constants: "Constants | None") -> float:
-        """Relative error of the speed with these constants; of the bound itself without."""
-        took_us = self.bound_us
-        if constants is not None:
-            layers_us = constants.layer_us * self.design.model.body.n_layers
-            took_us = self.bound_us / constants.bandwidth_share + layers_us
-        return self.measured_us / took_us - 1
-
-
-class Constants(NamedTuple):
-    """Microseconds per layer, and share of the bandwidth that kernels reach."""
-
-    layer_us: float
-    bandwidth_share: float
+    def error(self, constants: Constants) -> float:
+        """Relative error of the speed with these constants."""
+        layers_us = constants.layer_us * self.design.model.body.n_layers
+        return self.measured_us / (self.bound_us / constants.bandwidth_share + layers_us) - 1
 
 
 @dataclass(frozen=True)
@@ -212,7 +209,7 @@ def fit(points: Sequence[MeasuredSpeed]) -> Fit:
 
 def best_constants(points: Sequence[MeasuredSpeed]) -> Constants:
     """The constants of :func:`fit` for any points; no overhead where it would be negative."""
-    return _solve(points, _best_terms(points)[0]) or Constants(0.0, 1.0)
+    return _solve(points, _best_terms(points)[0]) or Constants()
 
 
 def _best_terms(points: Sequence[MeasuredSpeed]) -> tuple[int, tuple[float, ...]]:
@@ -311,10 +308,8 @@ def _contexts(place: str, text: str, design: Design) -> tuple[int, int]:
         raise InputError(place, error.problem, error.cure) from None
     last = prompt + tokens
     longest = Video(n_frames=last, tokens_per_frame=1, prompt_tokens=0)
-    for use in capacity(design, longest, None):
-        if use.free_bytes < 0:
-            used, usable = number(use.used_bytes / GB), number(use.usable_bytes / GB)
-            problem = f"{last:,} tokens of context and the weights take {used} GB of {usable} GB"
+    for row in memory_rows(capacity(design, longest, None)):
+        if not row.ok:
             cure = "give the workload that was timed, or the memory of the board"
-            raise InputError(place, f"{problem} of memory {use.memory}", cure)
+            raise InputError(place, f"{last:,} tokens of context do not fit: {row.misfit}", cure)
     return prompt + 1, last

@@ -92,16 +92,12 @@ def decode(design: Design, first_context: int, last_context: int | None = None) 
     """
     last = first_context if last_context is None else last_context
     if first_context < 1 or last < first_context:
-        raise InputError(
-            "context", f"got {first_context} to {last}", "give 1 or more, the smaller one first"
-        )
+        cure = "give 1 or more, the smaller one first"
+        raise InputError("context", f"got {first_context} to {last}", cure)
     policy, layers = design.policy, design.model.body.n_layers
     if policy.tokens_per_step > 1:
-        raise InputError(
-            "policy.tokens_per_step",
-            f"{policy.tokens_per_step} tokens a step are for videos",
-            "set it to 1 to decode at a context",
-        )
+        problem = f"{policy.tokens_per_step} tokens a step are for videos"
+        raise InputError("policy.tokens_per_step", problem, "set it to 1 to decode at a context")
     contexts = contexts_of(first_context, last)
     # The prompt is over, and no step begins a frame: nothing is replayed.
     video = Video(n_frames=1, tokens_per_frame=max(contexts), prompt_tokens=0)

@@ -34,7 +34,6 @@ from carsim.decisions.trace.stated import stated_trace
 from carsim.design import Design, design_of, load_design
 from carsim.design.load import model_base, read_design
 from carsim.hardware.mapping import MAPPINGS
-from carsim.hardware.technology.base import amount
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
 from carsim.runs.decode import Decode, decode
@@ -293,20 +292,10 @@ def _chosen(tried: Iterable[Tried]) -> Tried:
 
 def reasons(wish: Wish, best: Tried, tried: Sequence[Tried]) -> list[str]:
     """The choices and their reasons, in lines that fit a page."""
-    model, board, fit, found = best.design.model, best.design.board, best.fit, best.decode
+    model, board, found = best.design.model, best.design.board, best.decode
     assert found is not None
     (limit, share), *_ = found.limit_shares.items()
     first, last = wish.contexts
-    units = board.technology.resource_kinds
-    counts = ", ".join(
-        f"{amount(used, '')} of {amount(have, units[name].unit)}"
-        for name, (used, have) in fit.counts.items()
-    )
-    memories = "; ".join(
-        f"{use.memory} {use.used_bytes / 1e9:.2f} of {use.usable_bytes / 1e9:.2f} GB"
-        for use in fit.memories
-        if use.contents
-    )
     fitting = sum(each.fit.fits for each in tried)
     batch = count(best.design.policy.batch, "sequence")
     return [
@@ -316,18 +305,13 @@ def reasons(wish: Wish, best: Tried, tried: Sequence[Tried]) -> list[str]:
         f"Decoding at contexts of {span(str(first), str(last), ' to ')} tokens: "
         f"{found.tokens_per_s:.3g} tokens/s,",
         f"{best.joules_per_token:.3g} J a token; limit: {limit} ({share:.0%} of the time).",
-        f"It takes {counts}.",
-        f"Memory: {memories}. Quality at this precision is not known here.",
-        *(f"Beware: {line}." for line in fit.warnings),
+        "Quality at this precision is not known here.",
+        *(f"Beware: {line}." for line in best.fit.warnings),
     ]
 
 
 def design_text(wish: Wish, best: Tried, tried: Sequence[Tried]) -> str:
     """The design as a commented YAML file that loads as the same design."""
-    what, (limit, *_) = best.design, best.decode.limit_shares if best.decode else ("",)
-    batch = count(what.policy.batch, "sequence")
-    text = f"{what.model.name}, {batch}, on {what.board.name}; the {limit} is the limit"
-    contents = {"description": text, **best.contents}
-    contents.pop("name")
-    comments = reasons(wish, best, tried)
-    return "".join(f"# {line}\n" for line in comments) + yaml_text(contents, is_short=True)
+    contents = {key: value for key, value in best.contents.items() if key != "name"}
+    comments = "".join(f"# {line}\n" for line in reasons(wish, best, tried))
+    return comments + yaml_text(contents, is_short=True)

@@ -113,15 +113,8 @@ def sources_of(
         loaded = [as_own(t if isinstance(t, Trace) else load_trace(t)) for t in given]
     else:
         loaded = [stated_trace(work, design.model, policy.batch)]
-    return Sources(
-        loaded,
-        design.model,
-        policy.batch,
-        policy.tau,
-        policy.decision_scope,
-        policy.tokens_per_step,
-        resample_seed,
-    )
+    asked = policy.batch, policy.tau, policy.decision_scope, policy.tokens_per_step
+    return Sources(loaded, design.model, *asked, resample_seed)
 
 
 def fit_of(design: Design, sources: Sources, video: Video, *, replays: bool = True) -> FitReport:

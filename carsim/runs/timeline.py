@@ -21,20 +21,13 @@ from carsim.machine.phase import Outcome, outcome
 from carsim.machine.phases import FIDELITIES, Phases, identity
 from carsim.machine.row import RowResult
 from carsim.machine.simulate import simulate
+from carsim.metrics import PHASES as PHASE_NAMES
 
 MAX_LAYER_STEPS = 4096
 """Longest timeline: half a frame of VILA-U-7B, on four cores 400,000 slices and 70 MB of JSON."""
 
 STEPS, PHASES = "steps", "phases"
 """Tracks above those of the hardware."""
-
-NAMES = {
-    "qkv": "QKV projection",
-    "attention": "attention",
-    "output": "output projection",
-    "mlp": "MLP",
-}
-"""Phases of a layer as they are shown."""
 
 
 class TrackSlice(NamedTuple):
@@ -186,7 +179,9 @@ class _Recorder(Phases):
         found, pieces = self._seen[key]
         now = self.now
         self.slices += [TrackSlice(t, of, now + start, now + end) for t, of, start, end in pieces]
-        self._advance(kind if kind == "head" else f"layer {self._layer}: {NAMES[kind]}", found)
+        self._advance(
+            kind if kind == "head" else f"layer {self._layer}: {PHASE_NAMES[kind]}", found
+        )
         return found
 
     def _advance(self, name: str, found: Outcome) -> None:

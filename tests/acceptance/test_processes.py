@@ -129,6 +129,7 @@ ignore_hang_up = partial(signal.signal, signal.SIGHUP, signal.SIG_IGN)
     [
         (signal.SIGHUP, hang_up, 129),
         (signal.SIGTERM, hang_up, 143),
+        (signal.SIGINT, hang_up, 130),
         (signal.SIGHUP, ignore_hang_up, 0),
         (signal.SIGSTOP, hang_up, 0),
     ],

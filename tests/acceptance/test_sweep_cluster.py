@@ -8,10 +8,9 @@ from contextlib import contextmanager
 
 import pandas as pd
 import pytest
-from explore_study import make_study
+from explore_study import answers, make_study
 
 from carsim.base.errors import InputError
-from carsim.explore.frame import frame_of
 from carsim.explore.store import Store, open_folder
 from carsim.explore.sweep import fill, sweep
 
@@ -62,7 +61,7 @@ def study(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def expected(study):
-    return sweep(study, workers=0).drop(columns="seconds")
+    return answers(sweep(study, workers=0))
 
 
 def test_a_cluster_gives_the_same_answers_though_a_worker_is_killed(tmp_path, study, expected):
@@ -76,9 +75,8 @@ def test_a_cluster_gives_the_same_answers_though_a_worker_is_killed(tmp_path, st
 
         with open_folder(tmp_path / "out") as store:
             fill(store, study, scheduler=address, tell=kill_one)
-            frame = frame_of(store).drop(columns="seconds")
     assert killed[0] < 60
-    pd.testing.assert_frame_equal(frame, expected)
+    pd.testing.assert_frame_equal(answers(tmp_path / "out"), expected)
 
 
 def test_what_a_cluster_gives_up_is_evaluated_all_the_same(tmp_path, monkeypatch, study, expected):
@@ -95,11 +93,10 @@ def test_what_a_cluster_gives_up_is_evaluated_all_the_same(tmp_path, monkeypatch
         return sent[-1]
 
     monkeypatch.setattr(distributed.cfexecutor.ClientExecutor, "submit", submit_and_lose_the_third)
-    with cluster(tmp_path, 1) as (address, _), Store() as store:
-        fill(store, study, scheduler=address)
-        frame = frame_of(store).drop(columns="seconds")
+    with cluster(tmp_path, 1) as (address, _):
+        frame = sweep(study, scheduler=address)
     assert len(sent) > 3
-    pd.testing.assert_frame_equal(frame, expected)
+    pd.testing.assert_frame_equal(answers(frame), expected)
 
 
 def test_a_cluster_that_goes_away_is_one_line_and_loses_nothing(tmp_path, capfd, study):

@@ -135,18 +135,12 @@ def test_a_rule_that_counts_elements_is_priced_at_the_width_of_each_point(tmp_pa
 def test_a_text_is_swept_without_a_trace(tmp_path):
     """Two points of one workload and one of another, on a machine that is chosen for the first."""
     (tmp_path / "small.yaml").write_text("board: {preset: kv260}\nmodel: {preset: tiny}\n")
-    study = {
-        "design": "small.yaml",
-        "traces": None,
-        "workload": "text:16+4",
-        "axes": {"workload": ["text:16+4", "text:200+4"], "policy.batch": [1, 2]},
-    }
-    loaded = make_study(tmp_path, **study)
-    evaluator = Evaluator(loaded)
-    rows = evaluator.evaluate(make_points(loaded))
-    assert {row["status"] for row in rows} == {"ok"}
-    short, _, long, _ = (row["first_token_s"] for row in rows)
-    assert short < long
-    again = load_study(write_study(tmp_path, **study), workload_of("text:8+2"))
-    assert again.workload == workload_of("text:8+2")
+    study = {"design": "small.yaml", "traces": None, "workload": "text:16+4"}
+    study["axes"] = {"workload": ["text:16+4", "text:200+4"], "policy.batch": [1, 2]}
+    rows = by_values(tmp_path, **study)
+    assert {row["status"] for row in rows.values()} == {"ok"}
+    assert rows["text:16+4", 1]["first_token_s"] < rows["text:200+4", 1]["first_token_s"]
+    loaded, other = make_study(tmp_path, **study), workload_of("text:8+2")
+    again = load_study(write_study(tmp_path, **study), other)
+    assert again.workload == other
     assert again.inputs_sha256 != loaded.inputs_sha256

@@ -136,18 +136,3 @@ def test_values_that_rise_or_fall_have_neighbours():
     ordered, others = ([1, 2, 4], [0.5, 0.25, -1]), ([1, 3, 2], ["a", "b"], [1, None])
     assert all(parse_axis("x", values, "x").is_ordered for values in ordered)
     assert not any(parse_axis("x", values, "x").is_ordered for values in others)
-
-
-def test_prose_and_objectives_leave_the_store_valid_and_all_else_does_not(tmp_path):
-    def fingerprint(**changes):
-        return make_study(tmp_path, **changes).fingerprint
-
-    base = fingerprint()
-    assert fingerprint(description="other", objectives=["latency_s"]) == base
-    fields = {"set": {"policy.batch": 2}, "filters": ["machine.cores < 3"], "baseline": False}
-    fields |= {"resample": 0, "sampling": {"method": "lhs", "points": 18}}
-    others = [fingerprint(**{name: value}) for name, value in fields.items()]
-    design = tmp_path / "toy.yaml"
-    design.write_text(design.read_text().replace("batch: 4", "batch: 2"))
-    others.append(fingerprint())
-    assert len({base, *others}) == 7

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from explore_study import make_study, restated, spoilt
+from explore_study import answers, make_study, restated, spoilt
 from tiny import write_inputs
 
 from carsim.base.errors import InputError
@@ -84,11 +84,6 @@ def swept(kept: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(kept, tmp_path / "out"))
 
 
-def table(folder: Path) -> pd.DataFrame:
-    with open_store(folder) as opened:
-        return frame_of(opened)
-
-
 def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
     return {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.iterdir()}
 
@@ -96,23 +91,14 @@ def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
 def test_a_reader_leaves_a_damaged_store_as_it_is_and_a_sweep_mends_it(swept, kept, caplog):
     spoilt(swept, 4, 9)
     before = contents(swept)
-    assert sorted(table(swept).point) == [n for n in range(18) if n not in (2, 7)]
+    assert sorted(answers(swept).point) == [n for n in range(18) if n not in (2, 7)]
     assert "is damaged (line 4, line 9); the same sweep or search mends it" in caplog.text
     assert len(caplog.records) == 1
     assert contents(swept) == before
     sweep(make_study(swept.parent), swept, workers=0)
     caplog.clear()
-    mended, right = (table(each).drop(columns="seconds") for each in (swept, kept))
-    pd.testing.assert_frame_equal(mended, right)
+    pd.testing.assert_frame_equal(answers(swept), answers(kept))
     assert not caplog.records
-
-
-def test_a_line_that_was_cut_off_is_evaluated_again(swept: Path, kept: Path) -> None:
-    path = swept / STORE_FILE
-    path.write_bytes(path.read_bytes()[:-50])
-    assert len(table(swept)) == 17
-    again = sweep(make_study(swept.parent), swept, workers=0)
-    assert len(again) == len(table(kept))
 
 
 def test_a_line_without_an_end_is_read_in_parts(swept: Path, monkeypatch) -> None:
@@ -158,9 +144,9 @@ def test_a_store_of_an_older_schema_is_refused(swept: Path) -> None:
 @pytest.mark.parametrize(
     ("fact", "problem"),
     [
-        ("version", "was made by carsim 0, not "),
+        ("version", "was made by carsim 0, not by this"),
         ("code", "was made by other code of this carsim"),
-        ("kind", "holds a 0, not a sweep"),
+        ("kind", "holds a 0, and this is none"),
         ("fingerprint", "is of another study"),
         ("columns", "has other metrics than there are now"),
     ],
@@ -171,25 +157,32 @@ def test_a_store_serves_no_other_study_and_no_other_code(swept: Path, fact: str,
         sweep(make_study(swept.parent), swept, workers=0)
 
 
-CHANGES = {"set": {"policy.batch": 2}, "resample": 1, "fidelity": "tile", "allow_misfit": True}
+OF_POINTS = {"set": {"policy.batch": 2}, "resample": 1, "fidelity": "tile", "allow_misfit": True}
+OF_STUDIES = {"filters": ["machine.cores < 3"], "sampling": {"method": "lhs", "points": 18}}
 
 
-def test_a_point_is_known_by_all_that_its_result_depends_on(tmp_path: Path) -> None:
-    """The identities of all points of a study change with each of these."""
+def test_a_point_and_a_store_are_known_by_all_that_results_depend_on(tmp_path: Path) -> None:
+    """Prose and objectives change neither; filters and sampling change no point."""
 
-    def ids(**changes: Any) -> set[str]:
-        return {point.id for point in make_points(make_study(tmp_path, **changes))}
+    def known(**changes: Any) -> tuple[str, frozenset[str]]:
+        study = make_study(tmp_path, **changes)
+        return study.fingerprint, frozenset(point.id for point in make_points(study))
 
-    known = [ids(), *(ids(**{name: value}) for name, value in CHANGES.items()), ids(baseline=False)]
-    assert ids(name="other", objectives=["latency_s"]) == known[0]
+    base = known()
+    assert known(name="other", description="other", objectives=["latency_s"]) == base
+    of_studies = [known(**{name: value}) for name, value in OF_STUDIES.items()]
+    found = [known(**{name: value}) for name, value in OF_POINTS.items()]
+    found += [base, known(baseline=False)]
     design = yaml.safe_load((tmp_path / "toy.yaml").read_text())
     design["machine"]["array"]["rows"] = 8
     (tmp_path / "toy.yaml").write_text(yaml.safe_dump(design))
-    known.append(ids())
+    found.append(known())
     (tmp_path / "toy.npz").unlink()
     write_inputs(tmp_path, seed=1)
-    known.append(ids())
-    assert len(set.union(*known)) == sum(map(len, known)) == 18 * 8
+    found.append(known())
+    ids = [of_points for _, of_points in found]
+    assert len(frozenset.union(*ids)) == sum(map(len, ids)) == 18 * 8
+    assert len({fingerprint for fingerprint, _ in (*found, *of_studies)}) == 10
 
 
 @pytest.mark.parametrize("end", [-(2**63), 2**63 - 1])

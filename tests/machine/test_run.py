@@ -115,11 +115,12 @@ def test_times_are_what_they_are_called() -> None:
 
 
 def test_intervals_of_time_are_those_of_idle_joules() -> None:
-    for row in tiny_report(*LARGE).rows:
+    report = tiny_report(*LARGE)
+    for row in report.rows:
         assert row.latency_factors is not None
         fast, slow = row.latency_factors
         assert 1 / 0.75 > slow > 1 >= fast
-        found, seconds = figures(row), row.seconds_per_video
+        found, seconds = figures(row, report), row.seconds_per_video
         ends = [found[f"{name}_s"] for name in ("latency_low", "latency_high")]
         assert ends == [row.latency_s * fast, row.latency_s * slow]
         of_video = [found[f"seconds_per_video_{end}"] for end in ("low", "high")]
@@ -131,8 +132,9 @@ def test_intervals_of_time_are_those_of_idle_joules() -> None:
 
 
 def test_a_board_without_an_interval_has_no_intervals_of_time() -> None:
-    for row in tiny_report(*UNKNOWN).rows:
-        found = figures(row)
+    report = tiny_report(*UNKNOWN)
+    for row in report.rows:
+        found = figures(row, report)
         assert found["latency_low_s"] is found["seconds_per_video_high"] is None
         assert row.energy_per_video.high_j * row.videos == pytest.approx(row.energy.board.high_j)
 

@@ -16,21 +16,15 @@ def test_phases_sum_to_the_latency_of_every_row() -> None:
     assert report.breakdown().sum().to_numpy() == pytest.approx(latencies[:-1])  # no bound
 
 
-def test_limits_as_a_frame() -> None:
+def test_limits_elasticities_and_fit_as_frames() -> None:
     report = tiny_report()
-    frame = report.limits_frame()
-    assert list(frame.index) == [limit.phase for limit in report.limits]
-    assert frame["share_of_time"].sum() == pytest.approx(1)
-    shares = frame[[f"{limit}_share" for limit in ("compute", "memory", "port", "dependency")]]
-    assert (shares.idxmax(axis=1) == frame["limited_by"] + "_share").all()
-
-
-def test_elasticities_and_fit_as_frames() -> None:
-    report = tiny_report()
-    frame = report.elasticities_frame()
-    assert dict(frame["latency_change"]) == {
-        e.resource: e.latency_change_per_10_percent for e in report.elasticities
-    }
+    limits = report.limits_frame()
+    assert list(limits.index) == [limit.phase for limit in report.limits]
+    assert limits["share_of_time"].sum() == pytest.approx(1)
+    shares = limits[[f"{limit}_share" for limit in ("compute", "memory", "port", "dependency")]]
+    assert (shares.idxmax(axis=1) == limits["limited_by"] + "_share").all()
+    changes = {e.resource: e.latency_change_per_10_percent for e in report.elasticities}
+    assert dict(report.elasticities_frame()["latency_change"]) == changes
     fit = report.fit_frame()
     assert fit["fits"].all()
     assert list(fit["needed"]) == [row.needed for row in report.fit.rows]

@@ -3,8 +3,7 @@
 import pytest
 from tiny import MISFIT, tiny_report
 
-from carsim.metrics import INTERVALS, METRICS, PHASES, Comparison, Setting, figures, headline
-from carsim.metrics.table import RESOURCES
+from carsim.metrics import INTERVALS, METRICS, PHASES, Setting, figures, headline
 
 
 def test_definitions_are_complete() -> None:
@@ -42,27 +41,14 @@ def test_a_board_is_as_full_as_its_fullest_resource() -> None:
         assert found["fill"] >= max(shares)
 
 
-def test_without_a_run_only_figures_of_the_row_are_there() -> None:
+def test_without_a_simulation_only_figures_of_the_design_are_there() -> None:
     report = tiny_report()
-    alone = figures(report.chosen)
-    missing = {name for name, value in alone.items() if value is None}
-    needs_run = {name for name, metric in METRICS.items() if metric.of_design}
-    assert missing == needs_run | {"speedup", "dense_latency_s"}
     of_sweep = Setting(report.design, report.fit, report.baseline.latency_s)
     assert figures(report.chosen, of_sweep) == figures(report.chosen, report)
-    of_design = figures(None, Setting(report.design, report.fit))
-    of_others = set(RESOURCES) - set(report.fit.counts)  # of chips that are no UltraScale+
-    assert of_others == {"area_mm2", "ai_engines"}
-    of_others |= {"area_low_mm2", "area_high_mm2"}
-    assert {name for name, value in of_design.items() if value is not None} == needs_run - of_others
-
-
-def test_a_comparison_knows_its_errors() -> None:
-    row = Comparison("rate", 10.0, 11.0, 8.0, 0.05, "a paper")
-    assert row.error == pytest.approx(0.1)
-    assert row.rival_error == pytest.approx(-0.2)
-    assert not row.ok
-    assert Comparison("rate", 10.0, 11.0, None, None, "a paper").ok
+    found = figures(None, of_sweep)
+    of_design = {name for name, metric in METRICS.items() if metric.of_design}
+    of_others = {"area_mm2", "area_low_mm2", "area_high_mm2", "ai_engines"}  # no UltraScale+
+    assert {name for name, value in found.items() if value is not None} == of_design - of_others
 
 
 def test_the_headline_of_a_text_is_that_of_its_tokens() -> None:
