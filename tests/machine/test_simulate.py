@@ -1,12 +1,11 @@
 """Whole runs on drawn designs, videos and decisions; kinds from outside run like any other."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from plainly import phase_cycles, simulate_plainly
 from strategies import RULES, designs, draw_replay, videos
@@ -72,28 +71,23 @@ def test_distinct_phases_times_their_number_are_all_phases(run: Run) -> None:
     assert_same(simulate(plan, batches, detail=True), simulate_plainly(plan, batches))
 
 
-@pytest.fixture
-def outside() -> Iterator[str]:
-    """A schedule from outside, for which it matters which sequences compute, not only how many."""
+class Mirrored(Static):
+    """A schedule for which it matters which sequences compute, not only how many."""
 
-    class Mirrored(Static):
-        kind = label = "mirrored"
+    kind = label = "mirrored"
 
-        def assign(self, computing, cores):  # type: ignore[no-untyped-def]
-            home = np.arange(computing.shape[-1])[::-1] // 2 % cores
-            return np.where(computing, home, REPLAYS)
-
-    SCHEDULES["mirrored"] = Mirrored()
-    yield "mirrored"
-    del SCHEDULES["mirrored"]
+    def assign(self, computing, cores):  # type: ignore[no-untyped-def]
+        home = np.arange(computing.shape[-1])[::-1] // 2 % cores
+        return np.where(computing, home, REPLAYS)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(run=runs())
-def test_a_schedule_from_outside_runs_and_equals_the_slow_way(outside: str, run: Run) -> None:
+@given(runs())
+def test_a_schedule_from_outside_runs_and_equals_the_slow_way(run: Run) -> None:
     _, plan, batches = run
-    plan = replace(plan, schedule=outside, rule=FASTCAR)
-    assert_same(simulate(plan, batches, detail=True), simulate_plainly(plan, batches))
+    plan = replace(plan, schedule="mirrored", rule=FASTCAR)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(SCHEDULES, "mirrored", Mirrored())
+        assert_same(simulate(plan, batches, detail=True), simulate_plainly(plan, batches))
 
 
 class EveryOther(AttentionPolicy):
