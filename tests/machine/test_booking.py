@@ -18,6 +18,7 @@ from carsim.machine.booking import accounts
 from carsim.machine.cases import MlpCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.limits import phase_limits
+from carsim.machine.phase import totals_of
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import Simulation, simulate
@@ -234,6 +235,8 @@ def test_a_bound_on_fewer_cores_moves_what_all_sequences_read() -> None:
     qkv = Phases(hw).qkv(FASTCAR)
     assert qkv.bound_dram_bytes.tolist() == [[2 * 3072, 4 * 32]]
     assert qkv.dram_bytes.tolist() == [[3 * 3072, 4 * 32]]
+    (twice,) = totals_of([(qkv, np.array([[2]]))])
+    assert twice.bound_dram_bytes == (2 * 2 * 3072, 2 * 4 * 32)
 
 
 def test_memories_that_move_side_by_side_are_not_added(replay: np.ndarray) -> None:

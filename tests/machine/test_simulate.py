@@ -158,12 +158,8 @@ NUMBERS = {
 @st.composite
 def alike(draw: st.DrawFn, design: Design) -> list[Design]:
     """Designs that differ in numbers alone."""
-    unit = design.machine.attention_unit
-    fixed = (
-        {} if unit is None else {"machine.attention_unit.rows": 4, "machine.attention_unit.cols": 4}
-    )
     drawn = draw(st.lists(st.fixed_dictionaries(NUMBERS), min_size=2, max_size=4))
-    return [override(design, {**each, **fixed}) for each in drawn]
+    return [override(design, each) for each in drawn]
 
 
 @settings(max_examples=30)
