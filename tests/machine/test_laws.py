@@ -51,12 +51,11 @@ def longer(axis: int, copied: Callable[[Case], int], change: Change) -> Change:
     return changed
 
 
-def with_frame(case: Case) -> Case:
-    return replace(case, video=replace(case.video, n_frames=case.video.n_frames + 1))
-
-
-def with_prompt(case: Case) -> Case:
-    return replace(case, video=replace(case.video, prompt_tokens=case.video.prompt_tokens + 1))
+def longer_video(field: str) -> Change:
+    """A frame, or a token of the prompt, more."""
+    return lambda case: replace(
+        case, video=replace(case.video, **{field: getattr(case.video, field) + 1})
+    )
 
 
 def with_twice_the_batch(case: Case) -> Case:
@@ -101,10 +100,11 @@ NEVER_LESS_WORK: dict[str, Change] = {
     "bits of weights": more("weights.bits", 0.5),
     "bits of keys and values": more("kv.bits", 0.5),
     "bits of cached outputs": more("replay.bits", 0.5),
-    "prompt": with_prompt,
+    "prompt": longer_video("prompt_tokens"),
     "layers": longer(2, lambda _: 1, more("body.n_layers", 1)),
     "frames": longer(
-        1, lambda c: c.video.tokens_per_frame // c.design.policy.tokens_per_step, with_frame
+        *(1, lambda c: c.video.tokens_per_frame // c.design.policy.tokens_per_step),
+        longer_video("n_frames"),
     ),
     "batch": with_twice_the_batch,
     "keys that are read": with_more_keys,

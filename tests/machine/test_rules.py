@@ -5,16 +5,13 @@ from typing import ClassVar, Literal
 import numpy as np
 import pytest
 from ideal import attend, compute, ideal_hardware
-from tiny import tiny_design, tiny_trace
 from toy_rules import Cosine
 
-from carsim.decisions.attention import PLAIN, Dense
+from carsim.decisions.attention import PLAIN
 from carsim.decisions.replay import FASTCAR, InputChange, Point, ReplayRule, Tas
-from carsim.design import override
 from carsim.hardware.schedule import BASELINE
 from carsim.machine.phases import FIDELITIES, Phases
 from carsim.machine.plan import Plan
-from carsim.runs.pipeline import run, sources_of
 from carsim.workload.geometry import Video
 from carsim.workload.ops import Category
 
@@ -141,14 +138,3 @@ def test_a_rule_that_is_known_late_is_not_scored_early() -> None:
     phases = Phases(ideal_hardware(decision_at="q"))
     assert (phases.qkv(Late()).vector_ops == phases.qkv(None).vector_ops).all()
     assert (attend(phases, 8, Late()).vector_ops > attend(phases, 8).vector_ops).all()
-
-
-def test_a_row_takes_the_rule_of_its_trace_at_the_width_of_the_model() -> None:
-    rule = InputChange(elements=16)
-    narrow, wide = tiny_design(), override(tiny_design(), {"model.body.hidden_size": 128})
-    trace = tiny_trace(rule=rule)  # decoded at 64
-    for design, elements in ((narrow, 16), (wide, 32)):
-        assert sources_of(design, [trace]).rule(Dense()) == InputChange(elements=elements)
-        row = run(design, [trace], allow_misfit=True).chosen
-        assert row.simulation.plan.rule == InputChange(elements=elements)
-        assert "16 elements" in row.batches.label
