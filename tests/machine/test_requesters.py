@@ -10,7 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ideal import operand
 
+from carsim.design import load_design
 from carsim.machine import parts, solver
+from carsim.machine.builders import BUILDERS
+from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import Step
 from carsim.machine.phase import Phase, Timing
 
@@ -116,6 +119,18 @@ def test_the_solver_is_near_where_cores_stream_an_operand_each(data: st.DataObje
     of_tile = ceil(tile / rate) + ceil(alone * relative * tile / whole)
     assert abs(solved - simulated) <= 0.04 * simulated + latency + 2 * of_tile
     assert solved >= sum(times) * whole / rate
+
+
+def test_a_core_waits_for_its_own_tile_and_not_for_those_of_all() -> None:
+    # QKV of eight private cores, two slots of 4 KiB, which do not cover the latency of 40 cycles.
+    # One request of all eight cores' tiles at a time would take 251,005 cycles: each core would
+    # wait for eight tiles, 25 cycles, between its own, 3 cycles.
+    machine = {"weight_sharing": "private", "weight_buffer_kib": 8, "tile_kib": 4}
+    design = load_design("u280", [f"machine.{name}={value}" for name, value in machine.items()])
+    phase = BUILDERS["qkv"](Hardware(design), None)
+    found = max(ends(parts.simulate(phase)))
+    assert found == 184_015
+    assert max(ends(solver.solve(phase))) == pytest.approx(found, rel=0.02)
 
 
 def every_tile(phase: Phase, lane: int) -> int:
