@@ -131,7 +131,7 @@ def phases(draw: st.DrawFn) -> Phase:
     replay = None
     if draw(st.booleans()):
         nbytes, cycles = (np.array([draw(st.integers(1, 500))]) for _ in range(2))
-        replay = ReplayWork(draw(st.integers(0, 1)), rate, nbytes, cycles, NONE, NONE, NONE)
+        replay = ReplayWork(draw(st.integers(0, 1)), rate, nbytes, cycles, NONE, NONE)
     latencies = draw(st.sampled_from([0, 5, 40])), 7
     return Phase(tuple(steps), latencies, NONE, np.zeros((1, 2), np.int64), replay)
 
