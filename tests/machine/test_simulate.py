@@ -1,7 +1,7 @@
 """Whole runs on drawn designs, videos and decisions; kinds from outside run like any other."""
 
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plainly import phase_cycles, simulate_plainly
 from strategies import RULES, designs, draw_replay, videos
+from toy_policies import EverySecondBlock
 
-from carsim.decisions.attention import AttentionPolicy, Dense, KvReads, SideWork, Streaming
+from carsim.decisions.attention import ATTENTION, Ann, Dense, Draft, Streaming
 from carsim.decisions.replay import FASTCAR
 from carsim.design import Design, override
 from carsim.hardware.schedule import REPLAYS, SCHEDULES
@@ -90,27 +91,19 @@ def test_a_schedule_from_outside_runs_and_equals_the_slow_way(run: Run) -> None:
         assert_same(simulate(plan, batches, detail=True), simulate_plainly(plan, batches))
 
 
-class EveryOther(AttentionPolicy):
-    """A kind of attention from outside: every other block of four keys, scored one per block."""
-
-    label: ClassVar[str] = "every other block"
-    kind: Literal["every_other"] = "every_other"
-
-    def reads(self, context: Any) -> KvReads:
-        whole, rest = np.divmod(np.asarray(context), 4)
-        return KvReads(4 * (whole // 2) + rest + 4 * (whole % 2) * (rest == 0), whole // 2 + 1)
-
-    def side_work(self, context: Any, n_heads: int, n_kv_heads: int, head_dim: int) -> SideWork:
-        blocks = -(-np.asarray(context) // 4)
-        return SideWork(macs=blocks * n_heads * head_dim, bytes_read=blocks, scan_cycles=blocks)
+POLICIES = [
+    EverySecondBlock(block=2, last=1),
+    Draft(block_tokens=2, keep=0.5),
+    Ann(bits=2, tables=2, sinks=1, window=2),
+    *(kind.model_validate({}) for kind in ATTENTION.values()),
+]
 
 
-@given(run=runs(rungs=("fluid", "tile")), depends=st.booleans(), seed=st.integers(0, 99))
-def test_an_attention_policy_from_outside_runs_and_equals_the_slow_way(run, depends, seed):
+@given(runs(rungs=("fluid", "tile")), st.sampled_from(POLICIES), st.integers(0, 99))
+def test_every_attention_policy_equals_the_slow_way(run: Run, policy: Any, seed: int) -> None:
     _, plan, batches = run
-    plan = replace(plan, attention=EveryOther())
-    if depends:  # what it reads differs by layer-step, and comes with the decisions
-        plan = replace(plan, attention=DataDependent())
+    plan = replace(plan, attention=policy)
+    if policy.records:  # what it reads differs by layer-step, and comes with the decisions
         rng = np.random.default_rng(seed)
         attended = rng.integers(1, 9, batches.replay.shape[:3])
         batches = replace(batches, reads=(attended, rng.integers(1, 1 + attended)))
@@ -119,19 +112,6 @@ def test_an_attention_policy_from_outside_runs_and_equals_the_slow_way(run, depe
     dense = simulate(replace(plan, attention=Dense()), batches)
     assert fast.totals["qkv"] == dense.totals["qkv"]
     assert fast.totals["mlp"].macs == dense.totals["mlp"].macs
-
-
-class DataDependent(EveryOther):
-    """The same, choosing by the data."""
-
-    kind: Literal["data_dependent"] = "data_dependent"  # type: ignore[assignment]
-    records: ClassVar[bool] = True
-    follows_reads: ClassVar[bool] = True
-
-    def frame_work(
-        self, context: Any, tokens_per_frame: int, n_kv_heads: int, head_dim: int
-    ) -> SideWork:
-        return SideWork(kv_elements=context * head_dim, bytes_written=tokens_per_frame)
 
 
 @given(runs(), st.sampled_from(sorted(SCHEDULES)))
