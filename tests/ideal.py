@@ -23,7 +23,8 @@ from strategies import raw_design
 
 from carsim.decisions.replay import ReplayRule
 from carsim.design import build_design
-from carsim.machine.cases import AttendCases
+from carsim.hardware.schedule import SCHEDULES
+from carsim.machine.cases import AttendCases, MlpCases
 from carsim.machine.hardware import Hardware, Path
 from carsim.machine.lanes import Step
 from carsim.machine.phase import Outcome
@@ -38,6 +39,21 @@ def attend(
     tokens = np.atleast_1d(np.asarray(attended, np.int64))
     cases = AttendCases(tokens, np.ones_like(tokens), tokens, aligned_outside=outside)
     return phases.attention(rule, cases)
+
+
+def compute(
+    phases: Phases,
+    computing: str = "1111",
+    known: int | None = None,
+    *,
+    schedule: str = "static",
+    rule: ReplayRule | None = None,
+    home: int = 0,
+) -> Outcome:
+    """An MLP phase; ``computing`` has a 1 for each sequence that computes."""
+    bits = np.array([[bit == "1" for bit in computing]])
+    cases = MlpCases(bits, None if known is None else np.array([known]), home)
+    return phases.mlp(SCHEDULES[schedule], cases, rule)
 
 
 def ideal_hardware(

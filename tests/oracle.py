@@ -55,6 +55,14 @@ class Phase:
     most: int = 0
     alone: int = 0
 
+    def add(self, other: "Phase", times: int = 1) -> None:
+        """So many more phases, one after the other."""
+        for what, amount in other.work.items():
+            self.work[what] += times * amount
+        self.least += times * other.least
+        self.most += times * other.most
+        self.alone += times * other.alone
+
 
 class Oracle:
     """A design on memories of known rates and latencies.
@@ -339,11 +347,9 @@ class Oracle:
         for first in range(0, width, at_once):
             group, loads = computing[first : first + at_once], [0] * cores
             slots = up(len(group), cores)
-            used = (
-                max(self.used[sum(group)], up(sum(group), slots))
-                if central and self.used
-                else cores
-            )
+            used = cores
+            if central and self.used:
+                used = max(self.used[sum(group)], up(sum(group), slots))
             for order, b in enumerate([b for b, computes in enumerate(group) if computes]):
                 core = {"drs": order % cores, "pack": order // slots, "tuned": order % used}
                 loads[core[schedule] if central else b % cores] += 1
@@ -361,9 +367,7 @@ class Oracle:
             part.least = max(part.least, fetch, ceil(part.work[name] / self.fastest[name]))
             part.most += decided * (registers.latch_cycles * central + sent * per_row)
             part.most += fetch + self.vector_cycles(replaying * d)
-            total.work.update(part.work)
-            for figure in ("least", "most", "alone"):
-                setattr(total, figure, getattr(total, figure) + getattr(part, figure))
+            total.add(part)
         return total
 
     def prefill(self, tokens: int, window: int | None) -> Phase:
@@ -411,11 +415,6 @@ class Oracle:
             passes += [[lambda m, of: self.head(m, of, w, head.codebook_size, mixed, True)]]
         return passes
 
-    def head_pass(self, ops: list[Any]) -> Phase:
-        """A pass of the head, for all rows of a step."""
-        rows = self.policy.batch * self.policy.tokens_per_step
-        return self.phase(ops, self.spread(rows), self.split[1])
-
     def run(self, video: Any, attention: Any, schedule: str, replay: Any) -> dict[str, Phase]:
         """Sums over all phases of each kind.
 
@@ -427,11 +426,7 @@ class Oracle:
 
         def add(name: str, times: int, key: Any, make: Any) -> None:
             one = known[name, key] = known.get((name, key)) or make()
-            total = totals.setdefault(name, Phase())
-            for what, amount in one.work.items():
-                total.work[what] += times * amount
-            for figure in ("least", "most", "alone"):
-                setattr(total, figure, getattr(total, figure) + times * getattr(one, figure))
+            totals.setdefault(name, Phase()).add(one, times)
 
         sets, body, frame = self.policy.tokens_per_step, self.body, video.tokens_per_frame
         everyone = (True,) * (self.policy.batch * sets)
@@ -440,6 +435,7 @@ class Oracle:
             (Fraction(overheads.step_us) + Fraction(overheads.layer_us) * body.n_layers)
             * Fraction(self.design.board.fabric_clock_mhz)
         )
+        rows = self.spread(self.policy.batch * sets)
         for batch in range(batches):
             for layer in range(body.n_layers):
                 window = None if layer in body.global_layers else body.window
@@ -458,16 +454,12 @@ class Oracle:
                         add(name, 1, case, lambda n=name, c=case: self.step(*c)[n])
                     decided = replay[batch][step][layer] if replay is not None else ()
                     computing = tuple(not each for each in decided) or everyone
-                    add(
-                        "mlp",
-                        1,
-                        (computing, scored),
-                        lambda c=computing, s=scored: self.mlp(c, schedule, s),
-                    )
+                    who = computing, schedule, scored
+                    add("mlp", 1, who, lambda w=who: self.mlp(*w))
             steps = video.n_frames * frame // sets
             if self.machine.include_head:
                 for number, ops in enumerate(self.classify()):
-                    add("head", steps, number, lambda o=ops: self.head_pass(o))
+                    add("head", steps, number, lambda o=ops: self.phase(o, rows, self.split[1]))
             if host:
                 add("host", steps, None, lambda: Phase(Counter(), host, host, host))
         return totals
@@ -503,10 +495,8 @@ class Oracle:
             )
             gib = Fraction(memory.capacity_gib) * 8 / (memory.density_gbit or 8)
             parts += [(bit, 8 * work[name] * pico), (standby, gib * seconds * (name in used))]
-        return [
-            sum(
-                (Fraction(getattr(constant, end)) * amount for constant, amount in parts),
-                Fraction(0),
-            )
-            for end in ("value", "low", "high")
-        ]
+        joules = [Fraction(0)] * 3
+        for constant, amount in parts:
+            ends = constant.value, constant.low, constant.high
+            joules = [sum_ + Fraction(end) * amount for sum_, end in zip(joules, ends, strict=True)]
+        return joules

@@ -50,7 +50,7 @@ def phase_of(design: Design, rng: np.random.Generator) -> Phase:
     if kind in ("qkv", "output"):
         return BUILDERS[kind](hw, rule)
     if kind == "prefill":
-        return BUILDERS[kind](hw, int(rng.integers(1, 65)))
+        return BUILDERS[kind](hw, int(rng.integers(1, 65)), None, False)
     if kind == "attention":
         tokens = rng.integers(64, 3000, 1)
         cases = AttendCases(tokens, np.ones_like(tokens), tokens)

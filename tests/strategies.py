@@ -122,11 +122,17 @@ def small_design(*, batch: int = 4, **machine: Any) -> Design:
 
 
 @st.composite
-def designs(draw: st.DrawFn, **fixed: Any) -> Design:
-    """Designs that differ in everything that sets timing; ``fixed`` machine fields stay."""
+def spreads(draw: st.DrawFn) -> tuple[str, str]:
+    """A mapping, and a way to share weights that goes with it."""
     mapping = draw(st.sampled_from(sorted(MAPPINGS)))
     sharing = draw(st.sampled_from(["broadcast", "private", "private_per_sequence"]))
-    sharing = "broadcast" if MAPPINGS[mapping].needs_broadcast else sharing
+    return mapping, "broadcast" if MAPPINGS[mapping].needs_broadcast else sharing
+
+
+@st.composite
+def designs(draw: st.DrawFn, **fixed: Any) -> Design:
+    """Designs that differ in everything that sets timing; ``fixed`` machine fields stay."""
+    mapping, sharing = draw(spreads())
     sharing = fixed.get("weight_sharing", sharing)
     # Arrays from far slower than memory to far faster.
     most = draw(st.sampled_from([3, 9, 64]))

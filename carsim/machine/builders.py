@@ -132,7 +132,6 @@ def _replay(hw: Hardware, replaying: Ints, loads: Ints, damped: bool) -> ReplayW
         cycles=cycles,
         busy_cycles=busy_cores * cycles,
         vector_ops=whole.vector_ops,
-        sram_bytes=2 * whole.replay_bytes,
     )
 
 

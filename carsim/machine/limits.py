@@ -19,7 +19,6 @@ import numpy as np
 from carsim.hardware.schedule import BASELINE
 from carsim.machine.builders import BUILDERS
 from carsim.machine.cases import AttendCases, MlpCases
-from carsim.machine.hardware import Hardware
 from carsim.machine.simulate import LAYER_PHASES, Simulation
 
 
@@ -135,37 +134,21 @@ def fetch_ahead_share(simulation: Simulation) -> float:
     the two, summed. The bound is loose. Over 480 drawn designs of two models, what fetching ahead
     really saved was 0.1 % in the median, and below this bound in all of them (docs/limits.md).
     """
-    plan, order = simulation.plan, LAYER_PHASES
-    operands = _first_operand_cycles(plan.hw, plan.video.max_context)
+    plan, hw = simulation.plan, simulation.plan.hw
+    longest = np.array([plan.video.max_context])
+    given: dict[str, tuple[Any, ...]] = {
+        "attention": (None, AttendCases(longest, np.ones_like(longest), longest)),
+        "mlp": (BASELINE, MlpCases(np.ones((1, hw.rows), np.bool_), None)),
+    }
     saved = 0.0
-    for name, following in zip(order, (*order[1:], order[0]), strict=True):
+    for name, following in zip(LAYER_PHASES, (*LAYER_PHASES[1:], LAYER_PHASES[0]), strict=True):
         total = simulation.totals[name]
         moving = max(
             float(nbytes / path.rate)
-            for nbytes, path in zip(total.dram_bytes, plan.hw.paths, strict=True)
+            for nbytes, path in zip(total.dram_bytes, hw.paths, strict=True)
         )
-        saved += min(total.count * operands[following], max(0.0, total.cycles - moving))
+        first = BUILDERS[following](hw, *given.get(following, (None,))).steps[0]
+        held = int(np.minimum(first.stream_bytes, first.slots * first.tile_bytes).sum())
+        operand = total.count * ceil(held / first.rate)
+        saved += min(operand, max(0.0, total.cycles - moving))
     return saved / simulation.cycles
-
-
-def _first_operand_cycles(hw: Hardware, longest: int) -> dict[str, int]:
-    """Cycles of memory that filling the buffers with each phase's first operand takes.
-
-    Args:
-        hw: The hardware.
-        longest: Tokens of the longest context.
-    """
-    longest_case = AttendCases(np.array([longest]), np.array([1]), np.array([longest]))
-    everyone = MlpCases(np.ones((1, hw.rows), np.bool_), None)
-    given: dict[str, tuple[Any, ...]] = {
-        "qkv": (None,),
-        "attention": (None, longest_case),
-        "output": (None,),
-        "mlp": (BASELINE, everyone),
-    }
-    found = {}
-    for name, cases in given.items():
-        first = BUILDERS[name](hw, *cases).steps[0]
-        held = np.minimum(first.stream_bytes, first.slots * first.tile_bytes).sum()
-        found[name] = ceil(int(held) / first.rate)
-    return found

@@ -39,7 +39,6 @@ class ReplayWork:
         cycles: To add them to the residual.
         busy_cycles: Cycles in which cores that compute nothing else add, summed over cores.
         vector_ops: Element operations, summed over cores.
-        sram_bytes: On-chip bytes written and read.
     """
 
     path: int
@@ -48,7 +47,6 @@ class ReplayWork:
     cycles: Ints
     busy_cycles: Ints
     vector_ops: Ints
-    sram_bytes: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,8 +265,9 @@ def _work(phase: Phase) -> dict[str, Ints]:
             total += getattr(step, name).sum(axis=-1)
     if replay is not None:
         dram[:, replay.path] += replay.nbytes
-        for name in ("busy_cycles", "vector_ops", "sram_bytes"):
-            sums[name] += getattr(replay, name)
+        sums["busy_cycles"] += replay.busy_cycles
+        sums["vector_ops"] += replay.vector_ops
+        sums["sram_bytes"] += 2 * replay.nbytes  # into a buffer, and out of it
     return {"dram_bytes": dram, **sums}
 
 

@@ -158,36 +158,31 @@ def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]
     cases = usual._replace(attended=longest, runs=np.ones_like(longest), contexts=longest)
     attend = phase_ops.attend_ops(hw, rule, cases._replace(aligned_outside=rule is not None))
 
-    def on_a_core(ops: OpsOf, rows: int, is_split: bool) -> list[Op]:
+    def on_a_core(ops: OpsOf, rows: int, is_split: bool, times: int = 1) -> list[tuple[Op, int]]:
         rows = machine.sequences_per_core(rows, split=is_split)
         streams = rows if machine.weight_sharing == "private_per_sequence" else 1
-        return ops(Share(rows, machine.sharing(split=is_split), streams))
-
-    def once(ops: OpsOf, rows: int, is_split: bool) -> list[tuple[Op, int]]:
-        return [(op, 1) for op in on_a_core(ops, rows, is_split)]
+        share = Share(rows, machine.sharing(split=is_split), streams)
+        return [(op, times) for op in ops(share)]
 
     of_layers, split = layers * len(plan.steps), mapping.splits_attention
-    yield "QKV projection", of_layers, split, once(phase_ops.qkv_ops(hw, rule), hw.rows, split)
-    yield "attention", of_layers, split, once(attend, hw.batch, split)
-    output = once(phase_ops.output_ops(hw, rule), hw.rows, split)
+    yield "QKV projection", of_layers, split, on_a_core(phase_ops.qkv_ops(hw, rule), hw.rows, split)
+    yield "attention", of_layers, split, on_a_core(attend, hw.batch, split)
+    output = on_a_core(phase_ops.output_ops(hw, rule), hw.rows, split)
     yield "output projection", of_layers, split, output
     split = mapping.splits_mlp
     first = {False: "", True: "dense " * (model.body.experts is not None)}
     for dense, alike in model.body.layers_by_mlp().items():
-        mlp = once(phase_ops.mlp_ops(hw, dense=dense, rule=rule), hw.rows, split)
-        mlp += once(lambda share: [replay_op(model, share)], hw.rows, split)
+        mlp = on_a_core(phase_ops.mlp_ops(hw, dense=dense, rule=rule), hw.rows, split)
+        mlp += on_a_core(lambda share: [replay_op(model, share)], hw.rows, split)
         yield first[dense] + "MLP", len(alike) * len(plan.steps), split, mlp
     if machine.include_head:
-        passes = Counter(phases.head_passes)
-        every = [
-            (op, times)
-            for (steps, codes), times in passes.items()
-            for op in on_a_core(phase_ops.head_ops(hw, steps, codes), hw.rows, split)
-        ]
+        every: list[tuple[Op, int]] = []
+        for (steps, codes), times in Counter(phases.head_passes).items():
+            every += on_a_core(phase_ops.head_ops(hw, steps, codes), hw.rows, split, times)
         yield "head", len(plan.steps), split, every
     for (_, dense), n in model.body.prompt_layers().items():
         prompt = phase_ops.prefill_ops(hw, plan.video.prompt_tokens, None, dense)
-        yield first[dense] + "prompt", n, split, once(prompt, hw.batch, split)
+        yield first[dense] + "prompt", n, split, on_a_core(prompt, hw.batch, split)
 
 
 def work_of(hw: Hardware, op: Op, is_split: bool) -> Work:

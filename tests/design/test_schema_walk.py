@@ -51,45 +51,59 @@ def document() -> dict[str, Any]:
     return raw
 
 
+def changed(raw: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    raw = copy.deepcopy(raw)
+    *parents, last = path.split(".")
+    section = raw
+    for parent in parents:
+        section = section.setdefault(parent, {})
+    section[last] = value
+    return raw
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "": {},
+    "text": {"model.head": LINEAR_HEAD, "model.body.experts": EXPERTS},
+    "latent": {
+        **{"model.body.n_kv_heads": 1, "model.body.qk_norm": False, "model.body.biases": []},
+        "model.body.latent": {"rank": 9, "rotary_size": 4, "value_size": 6, "query_rank": 10},
+        "model.polished": [],
+    },
+    "private": {"machine.weight_sharing": "private", "machine.cores": 3},
+    "measured": {
+        "board.memories.ddr.efficiency_low": 0.5,
+        "board.memories.ddr.efficiency_high": 0.9,
+        "board.price": {
+            **{"value": 200.0, "low": 100.0, "high": 300.0, "source": "a shop of ours"},
+            **{"date": "2026", "memory_gbps": 1e6, "memory_gib": 1e6},
+        },
+    },
+    "fitted": {
+        "machine.overheads.calibration": {
+            **{"board": "test board", "fabric_clock_mhz": 200.0, "weight_bits": [10.5]},
+            **{"contexts": [1, 8], "layers": [3, 3], "batches": [1, 2], "points": 1, "error": 0.1},
+        }
+    },
+    "asic": {"board.technology": {"kind": "asic", "area_mm2": 50.0}},
+    "versal": {"board.technology": {"kind": "versal", "ai_engines": 4}},
+}
+"""Of the design, to have what it cannot have beside the rest."""
+
+
 def documents() -> Iterator[tuple[str, dict[str, Any]]]:
     """The design, and others that have what it cannot have beside the rest."""
-    yield "", document()
-    linear = document()
-    linear["model"] |= {"head": LINEAR_HEAD}
-    linear["model"]["body"] |= {"experts": EXPERTS}
-    yield "text", linear
-    latent = document()
-    latent["model"]["body"] |= {"n_kv_heads": 1, "qk_norm": False, "biases": []}
-    latent["model"]["body"]["latent"] = {"rank": 9, "rotary_size": 4, "value_size": 6}
-    latent["model"]["body"]["latent"] |= {"query_rank": 10}
-    latent["model"]["polished"] = []
-    yield "latent", latent
-    private = document()
-    private["machine"] |= {"weight_sharing": "private", "cores": 3}
-    yield "private", private
-    measured = document()
-    measured["board"]["memories"]["ddr"] |= {"efficiency_low": 0.5, "efficiency_high": 0.9}
-    ends = {"value": 200.0, "low": 100.0, "high": 300.0, "source": "a shop of ours"}
-    of_board = {"date": "2026", "memory_gbps": 1e6, "memory_gib": 1e6}
-    measured["board"]["price"] = ends | of_board
-    yield "measured", measured
-    fitted, made = document(), build_design(document(), "design")
-    fitted["machine"]["overheads"]["calibration"] = {
-        "board": made.board.name,
-        "fabric_clock_mhz": made.board.fabric_clock_mhz,
-        "weight_bits": [float(made.model.weights.bits_per_element)],
-        **{"contexts": [1, 8], "layers": [3, 3], "batches": [1, 2], "points": 1, "error": 0.1},
-    }
-    yield "fitted", fitted
-    for technology in ({"kind": "asic", "area_mm2": 50.0}, {"kind": "versal", "ai_engines": 4}):
-        other = document()
-        other["board"]["technology"] = technology
-        yield technology["kind"], other
+    yield from ((label, with_all(changes)) for label, changes in CHANGES.items())
     for kind in ATTENTION:
-        other = document()
-        del other["model"]["body"]["window"], other["model"]["body"]["global_layers"]
-        other["policy"]["attention"] = {"kind": kind, **FIELDS_OF_ONE_MODE.get(kind, {})}
-        yield kind, other
+        own = {"kind": kind, **FIELDS_OF_ONE_MODE.get(kind, {})}
+        whole = {"model.body.window": None, "model.body.global_layers": []}
+        yield kind, with_all({**whole, "policy.attention": own})
+
+
+def with_all(changes: dict[str, Any]) -> dict[str, Any]:
+    raw = document()
+    for path, value in changes.items():
+        raw = changed(raw, path, value)
+    return raw
 
 
 SCHEMA = Design.model_json_schema()
@@ -160,16 +174,6 @@ def values(limits: dict[str, Any]) -> list[float]:
             for towards in (-math.inf, None, math.inf)
         ]
     return [*ends, TINY, HUGE, LONG]
-
-
-def changed(raw: dict[str, Any], path: str, value: float) -> dict[str, Any]:
-    raw = copy.deepcopy(raw)
-    *parents, last = path.split(".")
-    section = raw
-    for parent in parents:
-        section = section.setdefault(parent, {})
-    section[last] = value
-    return raw
 
 
 def recorded(trace: Trace, design: Design) -> Trace:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ideal import ideal_hardware
+from ideal import compute, ideal_hardware
 from strategies import small_design
 from tiny import tiny_report
 
@@ -18,6 +18,7 @@ from carsim.machine.booking import accounts
 from carsim.machine.cases import MlpCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.limits import phase_limits
+from carsim.machine.phase import totals_of
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import Simulation, simulate
@@ -86,12 +87,9 @@ def test_a_central_schedule_hands_over_what_moves_and_back(
     schedule: str, computing: str, home: int, machine: dict[str, str], moved: int
 ) -> None:
     # 2 ways x 32 elements of 2 bytes for each over 64 bytes a cycle, 2 cycles, and not with 10^6.
-    bits, known = np.array([[bit == "1" for bit in computing]]), np.array([10_000])
     slow, fast = (
-        Phases(ideal_hardware(exchange_bytes_per_cycle=each, **machine)).mlp(
-            SCHEDULES[schedule], MlpCases(bits, known, home)
-        )
-        for each in (64, 10**6)
+        compute(Phases(hw), computing, 10_000, schedule=schedule, home=home)
+        for hw in (ideal_hardware(exchange_bytes_per_cycle=n, **machine) for n in (64, 10**6))
     )
     assert slow.compute_cycles - fast.compute_cycles == 2 * moved - (moved > 0)
     assert slow.busy_cycles == fast.busy_cycles
@@ -102,16 +100,12 @@ def test_replays_are_booked_on_the_cores_that_are_free() -> None:
     # out of it. With two of four computing, one on each core, no core is free: the sums are beside
     # the array.
     phases = Phases(ideal_hardware())
-    none, half = (
-        phases.mlp(SCHEDULES["static"], MlpCases(np.array([row], bool), None))
-        for row in ([0, 0, 0, 0], [1, 0, 0, 1])
-    )
+    none, half = compute(phases, "0000"), compute(phases, "1001")
     assert (none.busy_cycles, none.sram_bytes, none.vector_ops) == (2, 2 * 4 * 64, 4 * 32)
     # Norm 1, gate and up 1, down 2 cycles on each of the two cores.
     assert half.busy_cycles == 2 * (1 + 1 + 2)
     # In lockstep no core is free while one computes.
-    one = phases.mlp(SCHEDULES["static"], MlpCases(np.array([[1, 0, 0, 0]], bool), None))
-    assert one.busy_cycles == 1 + 1 + 2
+    assert compute(phases, "1000").busy_cycles == 1 + 1 + 2
 
 
 ACCOUNTS: dict[str, tuple[Any, ...]] = {
@@ -146,8 +140,7 @@ ACCOUNTS: dict[str, tuple[Any, ...]] = {
 def test_cycles_of_each_core_by_hand(what: str) -> None:
     machine, computing, known, *expected = ACCOUNTS[what]
     hw = ideal_hardware(**machine)
-    cases = MlpCases(np.array([[bit == "1" for bit in computing]]), np.array([known]))
-    mlp = Phases(hw, books=True).mlp(SCHEDULES["drs"], cases)
+    mlp = compute(Phases(hw, books=True), computing, known, schedule="drs")
     found = accounts(hw, mlp.booked[0].tolist(), int(mlp.cycles[0]))
     cores = [{s: n for s, n in found[f"core {c}"].items() if n} for c in range(2)]
     assert cores == expected
@@ -156,8 +149,7 @@ def test_cycles_of_each_core_by_hand(what: str) -> None:
 def test_cycles_of_a_port_by_hand() -> None:
     # All replay: 10 cycles of latency, 4 x 64 bytes, and a cycle in which cores add them.
     hw = ideal_hardware()
-    cases = MlpCases(np.zeros((1, 4), bool), np.array([10**6]))
-    mlp = Phases(hw, books=True).mlp(SCHEDULES["drs"], cases)
+    mlp = compute(Phases(hw, books=True), "0000", 10**6, schedule="drs")
     port = accounts(hw, mlp.booked[0].tolist(), int(mlp.cycles[0]))["port ddr"]
     assert {s: n for s, n in port.items() if n} == {"ddr": 10, "busy": 32, "idle": 1}
 
@@ -243,6 +235,8 @@ def test_a_bound_on_fewer_cores_moves_what_all_sequences_read() -> None:
     qkv = Phases(hw).qkv(FASTCAR)
     assert qkv.bound_dram_bytes.tolist() == [[2 * 3072, 4 * 32]]
     assert qkv.dram_bytes.tolist() == [[3 * 3072, 4 * 32]]
+    (twice,) = totals_of([(qkv, np.array([[2]]))])
+    assert twice.bound_dram_bytes == (2 * 2 * 3072, 2 * 4 * 32)
 
 
 def test_memories_that_move_side_by_side_are_not_added(replay: np.ndarray) -> None:

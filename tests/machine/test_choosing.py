@@ -6,7 +6,7 @@ from policy_maker import draft_trace
 from tiny import resources, tiny_design
 
 from carsim.cost.capacity import contents
-from carsim.decisions.attention import ATTENTION, Draft, Streaming
+from carsim.decisions.attention import Draft, Streaming
 from carsim.design import load_design
 from carsim.hardware.technology.fpga import CHOICE
 from carsim.machine.builders import BUILDERS
@@ -89,17 +89,3 @@ def test_the_unit_of_a_policy_has_its_price() -> None:
     assert used.by_component[CHOICE] == {"dsp": 0, "lut": 2 * 12 * 32 * 4, "bram36": 16, "uram": 0}
     more = used.totals["lut"] - plain.totals["lut"]
     assert more == pytest.approx(1.2 * (2 * 12 * 32 * 4 + 16 * 26), abs=3)  # addressing, control
-
-
-def test_the_search_is_exposed() -> None:
-    """Every policy that scans: the scan, and what it reads first, delay the first key."""
-    phases = Phases(Hardware(load_design("zcu102")))
-    cases = AttendCases(np.array([528]), np.array([9]), np.array([2048]))
-    for kind in ATTENTION.values():
-        policy = kind.model_validate({})
-        scan = policy.side_work(np.array([2048]), 32, 32, 128).scan_cycles
-        if policy.records and np.any(scan):
-            *_, step = BUILDERS["attention"](phases.hw, None, cases._replace(policy=policy)).steps
-            assert step.held_back
-            assert int(step.pre_cycles.max()) == scan
-    assert Draft().side_work(np.array([2048]), 32, 32, 128).scan_cycles == 128 * 32

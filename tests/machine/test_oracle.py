@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from oracle import Oracle, Phase, bits
-from strategies import Case, cases, draw_replay, raw_design
+from strategies import Case, cases, draw_replay, raw_design, spreads
 from tiny import resources
 
 from carsim.base.errors import InputError
@@ -18,7 +18,6 @@ from carsim.cost.energy import energy
 from carsim.decisions.attention import Dense
 from carsim.decisions.trace import load_trace
 from carsim.design import build_design, load_design, override
-from carsim.hardware.mapping import MAPPINGS
 from carsim.hardware.schedule import SCHEDULES
 from carsim.machine.simulate import Simulation
 from carsim.runs.pipeline import run
@@ -174,12 +173,7 @@ def test_what_used_to_overflow(changes: dict[str, Any]) -> None:
 def extreme_cases(draw: st.DrawFn) -> Case:
     fields = draw(st.lists(st.sampled_from(sorted(EXTREMES)), min_size=1, max_size=4, unique=True))
     chosen = {field: draw(st.sampled_from(EXTREMES[field])) for field in fields}
-    mapping = draw(st.sampled_from(sorted(MAPPINGS)))
-    sharing = (
-        "broadcast"
-        if MAPPINGS[mapping].needs_broadcast
-        else draw(st.sampled_from(["broadcast", "private", "private_per_sequence"]))
-    )
+    mapping, sharing = draw(spreads())
     raw = raw_design(mapping=mapping, weight_sharing=sharing)
     raw["model"]["body"]["head_size"] = 8
     video = Video(2, 2, draw(st.sampled_from([0, 5, 100_000, LARGE])))

@@ -79,7 +79,7 @@ def test_phases_with_replays_or_dispatch_are_all_played():
     assert played(phase, 5).interpolated
     assert not played(phase, 20).interpolated
     twenty = np.full(20, 64)
-    replay = ReplayWork(0, Fraction(8), twenty, twenty, twenty, twenty, twenty)
+    replay = ReplayWork(0, Fraction(8), twenty, twenty, twenty, twenty)
     computing = np.arange(16)[:, None] >> np.arange(4) & 1 == 1
     cases = MlpCases(computing, np.zeros(16, np.int64))
     mlp = BUILDERS["mlp"](hw, BASELINE, cases, FASTCAR)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from math import ceil
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from strategies import Case, small_design
 
 from carsim.decisions.attention import Dense
 from carsim.decisions.replay import FASTCAR
-from carsim.design import Design, load_design
+from carsim.design import load_design
 from carsim.machine.batches import Batches
 from carsim.machine.elasticity import bandwidth_ends, elasticities, latency_factors
 from carsim.machine.hardware import Hardware
@@ -82,39 +83,29 @@ def test_compute_is_the_limit_of_a_slow_array() -> None:
     assert [limit.phase for limit in limits] == ["prefill", *LAYER_PHASES, "head"]
 
 
-def changes(design: Design) -> dict[str, float]:
-    plan, batches, _ = dense(Hardware(design))
+def changes(**machine: Any) -> dict[str, float]:
+    plan, batches, _ = dense(Hardware(small_design(**machine)))
     return {e.resource: e.latency_change_per_10_percent for e in elasticities(plan, batches)}
 
 
-def test_a_machine_bound_by_compute_gains_from_clock_and_array() -> None:
-    found = changes(
-        small_design(
-            cores=2,
-            array={"rows": 1, "cols": 2, "pipeline_cycles": 0},
-            vector={"lanes": 1024, "pipeline_cycles": 0},
-        )
-    )
-    assert found["memory and port bandwidth"] == pytest.approx(0, abs=0.01)
-    assert found["fabric clock"] == pytest.approx(1 / 1.1 - 1, abs=0.01)
-    # A third column is the least that two grow by: 50 % for a third less time, 0.067 per tenth.
-    assert found["array"] == pytest.approx(-0.067, abs=0.01)
-
-
-def test_a_machine_bound_by_memory_gains_from_bandwidth_only() -> None:
-    found = changes(
-        small_design(
-            array={"rows": 64, "cols": 64, "pipeline_cycles": 0},
-            vector={"lanes": 1024, "pipeline_cycles": 0},
-        )
-    )
-    assert found["memory and port bandwidth"] < -0.03
-    assert found["array"] == pytest.approx(0, abs=0.01)
-    assert found["cores"] == pytest.approx(0, abs=0.01)
+@pytest.mark.parametrize(
+    ("array", "gains"),
+    [
+        # A third column is the least that two grow by: 50 % for a third less time, 0.067 a tenth.
+        ((1, 2), {"memory and port bandwidth": 0, "fabric clock": 1 / 1.1 - 1, "array": -0.067}),
+        ((64, 64), {"memory and port bandwidth": 1 / 1.1 - 1, "array": 0, "cores": 0}),
+    ],
+)
+def test_a_machine_gains_from_what_limits_it(array: Any, gains: dict[str, float]) -> None:
+    """Bound by compute, from clock and array; bound by memory, from bandwidth only."""
+    sizes = dict(zip(("rows", "cols"), array, strict=True))
+    vector = {"lanes": 1024, "pipeline_cycles": 0}
+    found = changes(array={**sizes, "pipeline_cycles": 0}, vector=vector)
+    assert {name: found[name] for name in gains} == pytest.approx(gains, abs=0.01)
 
 
 def test_a_resource_at_the_limit_of_the_spec_is_left_out() -> None:
-    found = changes(small_design(cores=1000))
+    found = changes(cores=1000)
     assert set(found) == {"memory and port bandwidth", "fabric clock", "array"}
 
 

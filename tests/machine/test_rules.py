@@ -4,19 +4,14 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import pytest
-from ideal import attend, ideal_hardware
-from tiny import tiny_design, tiny_trace
+from ideal import attend, compute, ideal_hardware
 from toy_rules import Cosine
 
-from carsim.decisions.attention import PLAIN, Dense
+from carsim.decisions.attention import PLAIN
 from carsim.decisions.replay import FASTCAR, InputChange, Point, ReplayRule, Tas
-from carsim.design import override
 from carsim.hardware.schedule import BASELINE
-from carsim.machine.cases import MlpCases
-from carsim.machine.phase import Outcome
 from carsim.machine.phases import FIDELITIES, Phases
 from carsim.machine.plan import Plan
-from carsim.runs.pipeline import run, sources_of
 from carsim.workload.geometry import Video
 from carsim.workload.ops import Category
 
@@ -31,12 +26,6 @@ class Late(Cosine):
 
     known_at: ClassVar[Point] = "attention"
     kind: Literal["late"] = "late"  # type: ignore[assignment]
-
-
-def mlp(phases: Phases, rule: ReplayRule | None, computing: str, known: int | None) -> Outcome:
-    bits = np.array([[bit == "1" for bit in computing]])
-    cases = MlpCases(bits, None if known is None else np.array([known]))
-    return phases.mlp(BASELINE, cases, rule)
 
 
 @RUNGS
@@ -60,7 +49,7 @@ def test_an_input_is_normed_and_compared_behind_the_output_projection(rung: str)
 def test_the_norm_is_taken_once_and_inputs_are_written_by_those_that_compute(rung: str) -> None:
     # Gate and up until 394; 1536, 4 x 64 and 4 x 34 until 394 + 241 = 635, and a last cycle.
     phases = Phases(ideal_hardware(), rung)
-    scored, first_frame = mlp(phases, CHANGE, "1111", 10_000), mlp(phases, CHANGE, "1111", None)
+    scored, first_frame = (compute(phases, "1111", known, rule=CHANGE) for known in (10_000, None))
     assert scored.cycles == 635 + 1
     assert scored.times[0, Category.MLP] == 2 + 4
     # In the first frame nothing is scored: the norm is the MLP's, and inputs are held all the same.
@@ -68,8 +57,9 @@ def test_the_norm_is_taken_once_and_inputs_are_written_by_those_that_compute(run
     assert scored.dram_bytes.tolist() == first_frame.dram_bytes.tolist()
     assert scored.dram_bytes.tolist() == [[3072 + 1536 + 4 * 64 + 4 * 34, 0]]
     # One computes: it writes output and input; three read outputs.
-    assert mlp(phases, CHANGE, "0100", 10_000).dram_bytes.tolist() == [[4608 + 4 * 64 + 34, 0]]
-    assert mlp(phases, None, "0100", 10_000).dram_bytes.tolist() == [[4608 + 4 * 64, 0]]
+    for rule, nbytes in ((CHANGE, 34), (None, 0)):
+        one = compute(phases, "0100", 10_000, rule=rule)
+        assert one.dram_bytes.tolist() == [[4608 + 4 * 64 + nbytes, 0]]
 
 
 def test_the_bound_writes_inputs_and_takes_no_norm_twice() -> None:
@@ -119,7 +109,7 @@ def test_what_a_rule_of_queries_holds_is_read_where_it_is_scored(rung: str) -> N
         assert read.dram_bytes[0, 1] == 4 * 16
         assert idle.dram_bytes[0, 1] == 0
         assert phases.output(Cosine()) is phases.output()
-        assert mlp(phases, Cosine(), "1010", 10_000).dram_bytes[0, 1] == 4 * 64 + 2 * 16
+        assert compute(phases, "1010", 10_000, rule=Cosine()).dram_bytes[0, 1] == 4 * 64 + 2 * 16
 
 
 @pytest.mark.parametrize(
@@ -148,14 +138,3 @@ def test_a_rule_that_is_known_late_is_not_scored_early() -> None:
     phases = Phases(ideal_hardware(decision_at="q"))
     assert (phases.qkv(Late()).vector_ops == phases.qkv(None).vector_ops).all()
     assert (attend(phases, 8, Late()).vector_ops > attend(phases, 8).vector_ops).all()
-
-
-def test_a_row_takes_the_rule_of_its_trace_at_the_width_of_the_model() -> None:
-    rule = InputChange(elements=16)
-    narrow, wide = tiny_design(), override(tiny_design(), {"model.body.hidden_size": 128})
-    trace = tiny_trace(rule=rule)  # decoded at 64
-    for design, elements in ((narrow, 16), (wide, 32)):
-        assert sources_of(design, [trace]).rule(Dense()) == InputChange(elements=elements)
-        row = run(design, [trace], allow_misfit=True).chosen
-        assert row.simulation.plan.rule == InputChange(elements=elements)
-        assert "16 elements" in row.batches.label

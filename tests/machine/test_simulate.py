@@ -1,17 +1,17 @@
 """Whole runs on drawn designs, videos and decisions; kinds from outside run like any other."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from plainly import phase_cycles, simulate_plainly
 from strategies import RULES, designs, draw_replay, videos
+from toy_policies import EverySecondBlock
 
-from carsim.decisions.attention import AttentionPolicy, Dense, KvReads, SideWork, Streaming
+from carsim.decisions.attention import ATTENTION, Ann, Dense, Draft, Streaming
 from carsim.decisions.replay import FASTCAR
 from carsim.design import Design, override
 from carsim.hardware.schedule import REPLAYS, SCHEDULES
@@ -72,51 +72,38 @@ def test_distinct_phases_times_their_number_are_all_phases(run: Run) -> None:
     assert_same(simulate(plan, batches, detail=True), simulate_plainly(plan, batches))
 
 
-@pytest.fixture
-def outside() -> Iterator[str]:
-    """A schedule from outside, for which it matters which sequences compute, not only how many."""
+class Mirrored(Static):
+    """A schedule for which it matters which sequences compute, not only how many."""
 
-    class Mirrored(Static):
-        kind = label = "mirrored"
+    kind = label = "mirrored"
 
-        def assign(self, computing, cores):  # type: ignore[no-untyped-def]
-            home = np.arange(computing.shape[-1])[::-1] // 2 % cores
-            return np.where(computing, home, REPLAYS)
-
-    SCHEDULES["mirrored"] = Mirrored()
-    yield "mirrored"
-    del SCHEDULES["mirrored"]
+    def assign(self, computing, cores):  # type: ignore[no-untyped-def]
+        home = np.arange(computing.shape[-1])[::-1] // 2 % cores
+        return np.where(computing, home, REPLAYS)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(run=runs())
-def test_a_schedule_from_outside_runs_and_equals_the_slow_way(outside: str, run: Run) -> None:
+@given(runs())
+def test_a_schedule_from_outside_runs_and_equals_the_slow_way(run: Run) -> None:
     _, plan, batches = run
-    plan = replace(plan, schedule=outside, rule=FASTCAR)
-    assert_same(simulate(plan, batches, detail=True), simulate_plainly(plan, batches))
+    plan = replace(plan, schedule="mirrored", rule=FASTCAR)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(SCHEDULES, "mirrored", Mirrored())
+        assert_same(simulate(plan, batches, detail=True), simulate_plainly(plan, batches))
 
 
-class EveryOther(AttentionPolicy):
-    """A kind of attention from outside: every other block of four keys, scored one per block."""
-
-    label: ClassVar[str] = "every other block"
-    kind: Literal["every_other"] = "every_other"
-
-    def reads(self, context: Any) -> KvReads:
-        whole, rest = np.divmod(np.asarray(context), 4)
-        return KvReads(4 * (whole // 2) + rest + 4 * (whole % 2) * (rest == 0), whole // 2 + 1)
-
-    def side_work(self, context: Any, n_heads: int, n_kv_heads: int, head_dim: int) -> SideWork:
-        blocks = -(-np.asarray(context) // 4)
-        return SideWork(macs=blocks * n_heads * head_dim, bytes_read=blocks, scan_cycles=blocks)
+POLICIES = [
+    EverySecondBlock(block=2, last=1),
+    Draft(block_tokens=2, keep=0.5),
+    Ann(bits=2, tables=2, sinks=1, window=2),
+    *(kind.model_validate({}) for kind in ATTENTION.values()),
+]
 
 
-@given(run=runs(rungs=("fluid", "tile")), depends=st.booleans(), seed=st.integers(0, 99))
-def test_an_attention_policy_from_outside_runs_and_equals_the_slow_way(run, depends, seed):
+@given(runs(rungs=("fluid", "tile")), st.sampled_from(POLICIES), st.integers(0, 99))
+def test_every_attention_policy_equals_the_slow_way(run: Run, policy: Any, seed: int) -> None:
     _, plan, batches = run
-    plan = replace(plan, attention=EveryOther())
-    if depends:  # what it reads differs by layer-step, and comes with the decisions
-        plan = replace(plan, attention=DataDependent())
+    plan = replace(plan, attention=policy)
+    if policy.records:  # what it reads differs by layer-step, and comes with the decisions
         rng = np.random.default_rng(seed)
         attended = rng.integers(1, 9, batches.replay.shape[:3])
         batches = replace(batches, reads=(attended, rng.integers(1, 1 + attended)))
@@ -125,19 +112,6 @@ def test_an_attention_policy_from_outside_runs_and_equals_the_slow_way(run, depe
     dense = simulate(replace(plan, attention=Dense()), batches)
     assert fast.totals["qkv"] == dense.totals["qkv"]
     assert fast.totals["mlp"].macs == dense.totals["mlp"].macs
-
-
-class DataDependent(EveryOther):
-    """The same, choosing by the data."""
-
-    kind: Literal["data_dependent"] = "data_dependent"  # type: ignore[assignment]
-    records: ClassVar[bool] = True
-    follows_reads: ClassVar[bool] = True
-
-    def frame_work(
-        self, context: Any, tokens_per_frame: int, n_kv_heads: int, head_dim: int
-    ) -> SideWork:
-        return SideWork(kv_elements=context * head_dim, bytes_written=tokens_per_frame)
 
 
 @given(runs(), st.sampled_from(sorted(SCHEDULES)))
@@ -164,12 +138,8 @@ NUMBERS = {
 @st.composite
 def alike(draw: st.DrawFn, design: Design) -> list[Design]:
     """Designs that differ in numbers alone."""
-    unit = design.machine.attention_unit
-    fixed = (
-        {} if unit is None else {"machine.attention_unit.rows": 4, "machine.attention_unit.cols": 4}
-    )
     drawn = draw(st.lists(st.fixed_dictionaries(NUMBERS), min_size=2, max_size=4))
-    return [override(design, {**each, **fixed}) for each in drawn]
+    return [override(design, each) for each in drawn]
 
 
 @settings(max_examples=30)

@@ -62,16 +62,6 @@ def test_dense_decoding_takes_what_the_dense_row_of_a_trace_takes() -> None:
     assert dense.latency_s == tiny_report().row("dense, static").latency_s
 
 
-def test_more_agreement_saves_more_weights() -> None:
-    design = load_design("zcu102")
-    seconds = [
-        run(design, workload=f"video:2,replay=0.5,pairs={pairs}").chosen.latency_s
-        for pairs in (0.5, 0.8, 1.0)
-    ]
-    assert seconds == sorted(seconds, reverse=True)
-    assert seconds[0] > seconds[1] > seconds[2]
-
-
 def test_a_text_is_stored_and_compared_as_one() -> None:
     a = run(tinyllama(), workload="text:8")
     assert summary(a)["video"]["kind"] == "text"

@@ -4,17 +4,17 @@ The machine of :mod:`ideal`: two cores, 8 bytes a cycle, 10 cycles from request 
 of 1 KiB in double buffers of four. ``COLD`` is that latency.
 """
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import simpy
-from ideal import TWO_CODES, attend, ideal_hardware
+from ideal import TWO_CODES, attend, compute, ideal_hardware
 
 from carsim.decisions.attention import PLAIN, SideWork
-from carsim.hardware.schedule import SCHEDULES
-from carsim.machine.cases import AttendCases, MlpCases
+from carsim.machine.cases import AttendCases
 from carsim.machine.parts.port import MemoryPort
 from carsim.machine.phase import Outcome
 from carsim.machine.phases import FIDELITIES, Phases
@@ -28,31 +28,45 @@ def times(outcome: Outcome) -> dict[str, int]:
     return {Category(i).name: n for i, n in enumerate(outcome.times[0].tolist()) if n}
 
 
-def mlp(
-    rung: str,
-    computing: str = "1111",
-    *,
-    schedule: str = "static",
-    known: int | None = None,
-    **machine: Any,
-) -> Outcome:
-    """An MLP phase; ``computing`` has a 1 for each sequence that computes."""
-    hw = ideal_hardware(batch=len(computing), **machine)
-    bits = np.array([[bit == "1" for bit in computing]])
-    cases = MlpCases(bits, None if known is None else np.array([known]))
-    return Phases(hw, rung).mlp(SCHEDULES[schedule], cases)
+def mlp(rung: str, computing: str = "1111", known: int | None = None, **given: Any) -> Outcome:
+    schedule = given.pop("schedule", "static")
+    return compute(Phases(ideal_hardware(**given), rung), computing, known, schedule=schedule)
 
 
-def attention(rung: str, attended: int, **machine: Any) -> Outcome:
-    return attend(Phases(ideal_hardware(**machine), rung), attended)
+# Dispatch: 64 instructions of 4 cycles a sequence. DRS latches (8), scans (1 a sequence) and checks
+# those of all four; under static each core checks those of its own two.
+DRS_CYCLES = 8 + 4 * (1 + 64 * 4)
+STATIC_CYCLES = 2 * 64 * 4
+
+CYCLES: dict[str, tuple[Callable[[Phases], Outcome], dict[str, Any], int]] = {
+    # 10 + 3072 / 8 = 394; the last of three tiles takes 4 / 3 cycles, rounded up.
+    "QKV projection": (lambda on: on.qkv(None), {}, 394 + 1),
+    # One tile at 10 + 128, and 2 cycles.
+    "output projection": (lambda on: on.output(), {}, 138 + 2),
+    # One sequence, one core: 64 tokens are 4096 bytes and 64 written, there at 10 + 520. Its 12
+    # cycles are spent tile by tile; none is left for the last 64 bytes, as 4096 / 4160 of 12 are
+    # rounded up.
+    "attention on the only core at work": (lambda on: attend(on, 64), {"batch": 1}, 530),
+    # One multiplier: first tile at 10 + 128 = 138, then 2 rows x 3072 and 2 x 1536 cycles, norm
+    # before the first tile is in.
+    "MLP of a slow array": (compute, {"array": ONE_BY_ONE}, 138 + 6144 + 3072),
+    # As long as without a decision.
+    "MLP decided early": (lambda on: compute(on, known=STATIC_CYCLES), {}, 619),
+}
 
 
 @RUNGS
-def test_qkv_projection(rung: str) -> None:
-    # 10 + 3072 / 8 = 394; the last of three tiles takes 4 / 3 cycles, rounded up.
-    outcome = Phases(ideal_hardware(), rung).qkv(None)
-    assert outcome.cycles == 394 + 1
-    assert times(outcome) == {"QKV": 5, "WAIT_DDR": 390}
+@pytest.mark.parametrize("what", CYCLES)
+def test_cycles_by_hand(rung: str, what: str) -> None:
+    phase, machine, cycles = CYCLES[what]
+    assert phase(Phases(ideal_hardware(**machine), rung)).cycles == cycles
+
+
+def test_a_narrow_attention_unit_takes_longer() -> None:
+    # 8 x 8 multipliers: scores of 8 keys are one tile for each of 2 rows and 4 heads, 8 cycles, and
+    # so are sums of 8 x 8; with 4 x 8, the reduction over 8 takes two tiles, 32 cycles in all.
+    for unit, cycles in (({"rows": 4, "cols": 8}, 32), (None, 16)):
+        assert attend(Phases(ideal_hardware(attention_unit=unit)), 8).compute_cycles == cycles
 
 
 @RUNGS
@@ -61,23 +75,9 @@ def test_attention_waits_for_a_tile_per_core(rung: str) -> None:
     # rows of 4 heads, scores and sums of a cycle each: 16 cycles. Both cores have their tile of
     # 1024 at 10 + 256 = 266 and read it in 2048 / 2304 of 16 cycles, rounded up, 15; the other 256
     # bytes come until 298 and take the last cycle.
-    outcome = attention(rung, 8)
+    outcome = attend(Phases(ideal_hardware(), rung), 8)
     assert outcome.cycles == 298 + 1
     assert outcome.dram_bytes.tolist() == [[2304, 0]]
-
-
-@RUNGS
-def test_attention_waits_for_the_cores_at_work_only(rung: str) -> None:
-    # One sequence, one core: 64 tokens are 4096 bytes and 64 written, there at 10 + 520. Its 12
-    # cycles are spent tile by tile; none is left for the last 64 bytes, as 4096 / 4160 of 12 are
-    # rounded up.
-    assert attention(rung, 64, batch=1).cycles == 530
-
-
-@RUNGS
-def test_output_projection(rung: str) -> None:
-    # One tile at 10 + 128, and 2 cycles.
-    assert Phases(ideal_hardware(), rung).output().cycles == 138 + 2
 
 
 @RUNGS
@@ -88,13 +88,6 @@ def test_mlp(rung: str) -> None:
     assert outcome.cycles == 618 + 1
     assert outcome.dram_bytes.tolist() == [[3072 + 1536 + 256, 0]]
     assert times(outcome) == {"MLP": 1 + 2 + 4, "WAIT_DDR": 612}
-
-
-@RUNGS
-def test_a_slow_array_sets_the_pace(rung: str) -> None:
-    # One multiplier: first tile at 10 + 128 = 138, then 2 rows x 3072 and 2 x 1536 cycles, norm
-    # before the first tile is in.
-    assert mlp(rung, array=ONE_BY_ONE).cycles == 138 + 6144 + 3072
 
 
 @RUNGS
@@ -132,12 +125,6 @@ def test_replay_is_read_first_and_the_mlp_streams_behind_it(rung: str) -> None:
     assert "REPLAY" not in times(outcome)
 
 
-# Dispatch: 64 instructions of 4 cycles a sequence. DRS latches (8), scans (1 a sequence) and checks
-# those of all four; under static each core checks those of its own two.
-DRS_CYCLES = 8 + 4 * (1 + 64 * 4)
-STATIC_CYCLES = 2 * 64 * 4
-
-
 @RUNGS
 @pytest.mark.parametrize(
     ("schedule", "takes"), [("static", STATIC_CYCLES), ("drs", DRS_CYCLES), ("pack", DRS_CYCLES)]
@@ -156,11 +143,6 @@ def test_dispatch_holds_the_mlp_up_as_far_as_the_decision_comes_late(rung, sched
         # cycles later, and comes 10 later, but not before the fourth is through.
         freed = exposed + handed_over + 1 + 1
         assert outcome.cycles == max(freed + 10, 10 + 512) + 768 // 8 + 1
-
-
-@RUNGS
-def test_a_decision_known_early_costs_nothing(rung: str) -> None:
-    assert mlp(rung, schedule="static", known=STATIC_CYCLES).cycles == mlp(rung).cycles
 
 
 @RUNGS
@@ -255,15 +237,6 @@ def test_a_kernel_costs_its_launch_and_a_step_its_host(rung: str) -> None:
     assert phases.output().cycles == 138 + 2 + 5 + 7
     assert phases.host().cycles == 500
     assert times(phases.host()) == {"HOST": 500}
-
-
-@RUNGS
-def test_a_narrow_attention_unit_takes_longer(rung: str) -> None:
-    # 8 x 8 multipliers: scores of 8 keys are one tile for each of 2 rows and 4 heads, 8 cycles, and
-    # so are sums of 8 x 8; with 4 x 8, the reduction over 8 takes two tiles, 32 cycles in all.
-    narrow = {"rows": 4, "cols": 8}
-    assert attention(rung, 8, attention_unit=narrow).compute_cycles == 32
-    assert attention(rung, 8).compute_cycles == 16
 
 
 @RUNGS

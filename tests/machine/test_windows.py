@@ -30,15 +30,6 @@ def test_gemma_reads_its_window_in_five_layers_of_six() -> None:
     assert attention.macs == 2 * 4 * 256 * keys
 
 
-def test_a_window_as_wide_as_the_context_changes_nothing() -> None:
-    wide, plain = small(window=100, global_layers=(1,)), small()
-    for context in (1, 99, 100):
-        one, other = (decode(design, context).simulation for design in (wide, plain))
-        assert {**one.totals} == {**other.totals}
-    less, more = (decode(each, 101).simulation.activity.dram_bytes for each in (wide, plain))
-    assert sum(less.values()) < sum(more.values())
-
-
 def test_of_a_layer_with_a_window_the_cache_holds_the_window() -> None:
     held = {
         content.content: content.nbytes

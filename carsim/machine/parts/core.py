@@ -149,7 +149,6 @@ class Core:
     ) -> Process:
         """Vector unit, then array, task after task."""
         env = self.env
-        array, vector_unit = simpy.Resource(env), simpy.Resource(env)
         sides: list[simpy.Event] = []
         yield gate
         if self.queue is not None:
@@ -161,22 +160,18 @@ class Core:
                 sides.append(written)
                 self.ports[path].write(self.number, int(nbytes), rate, written.succeed)
             if task.pre_cycles:
-                with vector_unit.request() as turn:
-                    yield turn
-                    yield from self._execute(int(task.pre_cycles))
+                yield from self._execute(int(task.pre_cycles))
             ready.succeed()
             record.array_begun = int(env.now)
             if task.path < 0:
                 yield from self._execute(int(task.cycles))
             else:
                 buffer = buffers[task.is_kv]
-                with array.request() as turn:
-                    yield turn
-                    for index in range(-(-int(task.stream_bytes) // int(task.tile_bytes))):
-                        cycles = yield buffer.tiles.get()
-                        if index == 0:
-                            record.array_begun = int(env.now)
-                        yield from self._execute(cycles)
-                        buffer.free.put(None)
+                for index in range(-(-int(task.stream_bytes) // int(task.tile_bytes))):
+                    cycles = yield buffer.tiles.get()
+                    if index == 0:
+                        record.array_begun = int(env.now)
+                    yield from self._execute(cycles)
+                    buffer.free.put(None)
             record.ended = int(env.now)
         yield env.all_of(sides)
