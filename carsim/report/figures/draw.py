@@ -123,8 +123,6 @@ def save(plot: Plot, path: Path, file_format: str = "") -> None:
 
 
 def _draw_panel(axes: Axes, panel: Panel, *, is_last: bool, is_narrow: bool, is_low: bool) -> None:
-    if panel.band and panel.band[0] < panel.band[1]:
-        axes.axvspan(*panel.band, color=style.LIGHT_GREY, alpha=0.5, linewidth=0)
     for series in panel.series:
         _draw_series(axes, series)
     for place in panel.verticals:
@@ -147,7 +145,7 @@ def _draw_panel(axes: Axes, panel: Panel, *, is_last: bool, is_narrow: bool, is_
         axes.set_xlim(0, ROOM * max(x for each in panel.series for x in each.x if x is not None))
     label = textwrap.fill(panel.x_label, 2 * LINE) if is_narrow else panel.x_label
     upright = textwrap.fill(panel.y_label, LINE + 6) if is_low else panel.y_label
-    axes.set(title=panel.title, xlabel=label if is_last else "", ylabel=upright)
+    axes.set(xlabel=label if is_last else "", ylabel=upright)
     axes.grid(axis="x" if panel.categories else "y" if panel.verticals else "both")
 
 

@@ -77,28 +77,24 @@ class Panel:
         x_label: With its unit.
         series: Series, the first undermost.
         y_label: With its unit.
-        title: Above the panel.
         categories: Names of the lines from the top down; none if the vertical axis has numbers.
         x_range: Ends of the axis; fitted to the numbers if not given.
         y_range: Likewise.
         x_scale: Scale of the axis.
         y_scale: Likewise.
         verticals: Positions of thin vertical lines.
-        band: Shaded from here to there along the horizontal axis.
         share: Width or height, relative to the other panels.
     """
 
     x_label: str
     series: tuple[Series, ...]
     y_label: str = ""
-    title: str = ""
     categories: tuple[str, ...] = ()
     x_range: tuple[float, float] | None = None
     y_range: tuple[float, float] | None = None
     x_scale: Scale = "linear"
     y_scale: Scale = "linear"
     verticals: Sequence[float] = ()
-    band: tuple[float, float] | None = None
     share: float = 1.0
 
     def __getitem__(self, name: str) -> Series:
