@@ -47,20 +47,13 @@ def test_a_component_is_cells_over_the_floor_that_they_cover() -> None:
     st.sampled_from([128, 256, 1024]),
 )
 def test_the_area_lies_in_its_interval_and_grows_with_everything(cores, arithmetic, lanes, kib):
-    changes = {
-        "machine.cores": cores,
-        "machine.array.arithmetic": arithmetic,
-        "machine.vector.lanes": lanes,
-        "machine.weight_buffer_kib": kib,
-    }
-    design = override(ASIC, changes)
+    sizes = {"cores": cores, "vector.lanes": lanes, "weight_buffer_kib": kib, "array.rows": 16}
+    changes = {f"machine.{name}": value for name, value in sizes.items()}
+    design = override(ASIC, changes | {"machine.array.arithmetic": arithmetic})
     low, high = interval(design)
     assert low < resources(design).totals["area_mm2"] < high
-    for name in ("cores", "vector.lanes", "weight_buffer_kib", "array.rows"):
-        value = override(design, {}).model_dump()["machine"]
-        for key in name.split("."):
-            value = value[key]
-        assert area(override(design, {f"machine.{name}": 2 * value})) > area(design)
+    for name, value in changes.items():
+        assert area(override(design, {name: 2 * value})) > area(design)
 
 
 @pytest.mark.parametrize(
