@@ -233,11 +233,9 @@ def test_bad_checkpoints(tmp_path: Path) -> None:
     make_recipe(tmp_path)
     path = tmp_path / "tiny.safetensors"
     model, data = load_model(path), path.read_bytes()
-    for damaged in (b"", data[:100], data[:-8], b"\xff" * 64, data.replace(b'"F32"', b'"I32"')):
-        path.write_bytes(damaged)
-        with pytest.raises(InputError, match=r"tiny\.safetensors: not a readable \.safetensors"):
-            load_model(path)
+    damaged = (b"", data[:100], data[:-8], b"\xff" * 64, data.replace(b'"F32"', b'"I32"'))
     for wrong, words in (
+        *((each, r"tiny\.safetensors: not a readable \.safetensors") for each in damaged),
         (data.replace(b'"n_layers": "2"', b'"n_layers": "x"'), "metadata: expected name and n_lay"),
         (data.replace(b'"n_layers": "2"', b'"n_layers": "3"'), r"finite numbers of shape \(3, "),
         (data.replace(b'"head"', b'"tail"'), "arrays missing or unknown: head, tail"),

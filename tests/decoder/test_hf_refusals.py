@@ -44,6 +44,14 @@ def test_other_types_have_defaults_of_their_own(folder: Path) -> None:
     assert read_geometry(folder)[0].head_dim == 8
 
 
+def weigh(folder: Path, *names: str, **mapped: str) -> None:
+    for name in names:
+        (folder / name).touch()
+    if mapped:
+        index = {"weight_map": mapped}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
@@ -61,31 +69,13 @@ def test_other_types_have_defaults_of_their_own(folder: Path) -> None:
         (lambda f: (f / "config.json").unlink(), "config.json: cannot be read: No such file"),
         (lambda f: (f / "config.json").write_text("{"), "is no JSON"),
         (lambda f: (f / "config.json").write_bytes(b"\xff"), "is not UTF-8 text"),
-    ],
-)
-def test_bad_configurations_get_one_line(folder: Path, damage: Callable[[Path], Any], words: str):
-    damage(folder)
-    assert words in refused(write_recipe(folder.parent))
-
-
-def weigh(folder: Path, *names: str, **mapped: str) -> None:
-    for name in names:
-        (folder / name).touch()
-    if mapped:
-        index = {"weight_map": mapped}
-        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-
-
-@pytest.mark.parametrize(
-    ("damage", "words"),
-    [
         (lambda f: weigh(f, "pytorch_model.bin"), "tiny: has no weights in .safetensors files"),
         (lambda f: weigh(f, a="../x.safetensors"), "names '../x.safetensors', no .safetensors"),
         (lambda f: weigh(f, "adapter_config.json", "model.safetensors"), "is an adapter of other"),
         (lambda f: (f / "model.safetensors.index.json").write_text("{}"), "has no weight_map"),
     ],
 )
-def test_nothing_but_safetensors_of_the_folder_is_read(folder, damage, words):
+def test_bad_checkpoints_get_one_line(folder: Path, damage: Callable[[Path], Any], words: str):
     damage(folder)
     assert words in refused(write_recipe(folder.parent))
 
