@@ -153,6 +153,8 @@ def _of_metric(found: "Sequence[tuple[str, StoredRun | StoredStudy]]", what: str
     """Metrics over an axis that all results have; folders may share a label."""
     runs = [each for _, each in found if isinstance(each, StoredRun)]
     studies = [each for _, each in found if not isinstance(each, StoredRun)]
+    for each in studies:
+        each.check_whole()
     metrics, *rest = what.split(":")
     if len(rest) > 2 or not metrics:
         raise InputError(what, "is no figure", "write METRIC, METRIC:AXIS or METRIC:AXIS:BY")

@@ -54,12 +54,21 @@ class StoredStudy:
             InputError: A sweep has left points out that may be on another front.
         """
         wanted = dict(objectives or self.objectives)
-        if self.is_part and (wanted != self.objectives or constraints):
+        if wanted != self.objectives or constraints:
+            self.check_whole()
+        return replace(self, objectives=wanted, constraints=(*self.constraints, *constraints))
+
+    def check_whole(self) -> None:
+        """Refuse a sweep that has left points out where these may be better than all others.
+
+        Raises:
+            InputError: It has.
+        """
+        if self.is_part:
             have, total = len(self.frame), self.facts["points"]
-            problem = f"has {have:,} of {total:,} points, and others may be on another front"
+            problem = f"has {have:,} of {total:,} points, and others may be better there"
             cure = "finish the sweep without `front_only`, or change the study and sweep again"
             raise InputError(self.name, problem, cure)
-        return replace(self, objectives=wanted, constraints=(*self.constraints, *constraints))
 
     @property
     def is_part(self) -> bool:

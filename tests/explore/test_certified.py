@@ -19,6 +19,7 @@ from carsim.explore.store import Store
 from carsim.explore.sweep import fill, sweep
 from carsim.hardware.mapping import MAPPINGS
 from carsim.hardware.schedule import SCHEDULES
+from carsim.report.plots import write_plot
 from carsim.report.stored_study import read_study
 
 AXES = {
@@ -159,8 +160,10 @@ def test_another_front_of_some_points_is_refused(tmp_path):
     stored = read_study(tmp_path / "out")
     assert len(stored.seen(None, ()).front) == 1
     for other in (({"dsp": "min"}, ()), (None, ["dsp <= 100"])):
-        with pytest.raises(InputError, match="of 12 points, and others may be on another front"):
+        with pytest.raises(InputError, match="of 12 points, and others may be better there"):
             stored.seen(*other)
+    with pytest.raises(InputError, match="of 12 points, and others may be better there"):
+        write_plot([str(tmp_path / "out")], "latency_s:machine.cores", tmp_path / "it.pdf")
     sweep(study, tmp_path / "out", workers=0)
     assert len(read_study(tmp_path / "out").seen({"dsp": "min"}, ()).front) >= 1
 
