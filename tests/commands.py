@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from typing import TextIO
 
 for _name in (
@@ -112,6 +113,7 @@ def _be(
         sys.__stdout__ = sys.stdout
         sys.argv = ["carsim", *arguments]
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        forkserver._forkserver._forkserver_pid = None  # that of the parent is no child of this one
         before()
         from carsim.cli import main
 

@@ -112,7 +112,7 @@ def _sampled(
 ) -> Callable[[Phases], list[float]]:
     """Time of a sample of the steps on other hardware, and its bound, scaled to the video."""
     evenly = np.linspace(0, plan.n_steps - 1, min(SAMPLED_STEPS, plan.n_steps))
-    steps = np.unique(evenly.astype(int))
+    steps = np.array(sorted({*evenly.astype(int).tolist()}))  # np.unique imports more of NumPy
     sample = batches.part(steps)
 
     def seconds(phases: Phases) -> list[float]:

@@ -235,7 +235,7 @@ def test_a_bound_on_fewer_cores_moves_what_all_sequences_read() -> None:
     qkv = Phases(hw).qkv(FASTCAR)
     assert qkv.bound_dram_bytes.tolist() == [[2 * 3072, 4 * 32]]
     assert qkv.dram_bytes.tolist() == [[3 * 3072, 4 * 32]]
-    (twice,) = totals_of([(qkv, np.array([[2]]))])
+    ((twice,),) = totals_of([(qkv, np.array([[[2]]]))])
     assert twice.bound_dram_bytes == (2 * 2 * 3072, 2 * 4 * 32)
 
 
