@@ -9,11 +9,12 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
-from distributed import Client, KilledWorker, WorkerPlugin
+from distributed import Client, KilledWorker, Security, WorkerPlugin
 
 from carsim.base.errors import InputError
 from carsim.base.plugins import load_plugins
 from carsim.explore import workers
+from carsim.explore.evaluate import Row
 from carsim.explore.points import Point
 from carsim.explore.study import Study
 
@@ -37,9 +38,13 @@ class Cluster(workers.Workers):
     def __init__(self, study: Study, address: str) -> None:
         self._place = f"`scheduler` {address}"
         _hush()
+        tls = Security().get_connection_args("client").get("ssl_context")
+        if address.startswith("tls:") and tls is None:
+            problem = "needs certificates, of which Dask's configuration names none"
+            raise InputError(self._place, problem, "set distributed.comm.tls there")
         try:
             self._client = Client(address, timeout=CONNECT_S, set_as_default=False)
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError) as error:
             reason = " ".join(str(error).split()) or type(error).__name__
             problem = f"no Dask scheduler there ({reason})"
             raise InputError(self._place, problem, "start one") from None
@@ -60,16 +65,24 @@ class Cluster(workers.Workers):
         """Begin to evaluate points."""
         return self._executor.submit(workers.evaluate_some, self.key, points, budget_s)
 
+    def alone(self, point: Point) -> Row:
+        """A point of which Dask says that it kills workers has failed."""
+        return workers.failure("several workers of the cluster")
+
     def check(self) -> None:
         """Make sure that there are workers.
 
         Raises:
             InputError: The scheduler is gone, or all of its workers are.
         """
-        if self._client.status != "running" or not self._client.nthreads():
-            problem = "the scheduler is gone, or has lost all of its workers"
-            cure = "start them, then the same command again: what is stored stays"
-            raise InputError(self._place, problem, cure)
+        if self._client.status != "running":
+            problem = "the scheduler is gone"
+        elif not self._client.nthreads():
+            problem = "the scheduler has lost all of its workers"
+        else:
+            return
+        cure = "start one, then the same command again: what is stored stays"
+        raise InputError(self._place, problem, cure)
 
     def close(self) -> None:
         """Leave the cluster."""
