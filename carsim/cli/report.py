@@ -166,9 +166,9 @@ def _show_front(
     print_front(study)
     if study.is_part:
         say(
-            f"{len(study.frame):,} of {study.facts['points']:,} points have a result. A sweep with "
-            "--front-only that has ended has proven that no other point is on the front; before "
-            "its end, points may be missing."
+            f"{len(study.frame):,} of {study.facts['points']:,} points have a result. If a sweep "
+            "with --front-only has ended, no other point is on the front. Until it has ended, "
+            "points of the front may be missing."
         )
     if made != (own := version("carsim")) or not same_code:
         say(f"The points were evaluated by other code, carsim {made}; this is {own}.")

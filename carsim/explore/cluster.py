@@ -14,7 +14,6 @@ from distributed import Client, KilledWorker, Security, WorkerPlugin
 from carsim.base.errors import InputError
 from carsim.base.plugins import load_plugins
 from carsim.explore import workers
-from carsim.explore.evaluate import Row
 from carsim.explore.points import Point
 from carsim.explore.study import Study
 
@@ -64,10 +63,6 @@ class Cluster(workers.Workers):
     def submit(self, points: list[Point], budget_s: float) -> "Future[workers.Answer]":
         """Begin to evaluate points."""
         return self._executor.submit(workers.evaluate_some, self.key, points, budget_s)
-
-    def alone(self, point: Point) -> Row:
-        """A point of which Dask says that it kills workers has failed."""
-        return workers.failure("several workers of the cluster")
 
     def check(self) -> None:
         """Make sure that there are workers.

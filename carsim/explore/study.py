@@ -277,11 +277,11 @@ def _check_paths(study: Study, place: str) -> None:
                 problem = f"{dotted} is set by {owner[dotted]}, too"
                 raise InputError(where, problem, "set it in one place")
             owner[dotted] = f"the axis {axis.name}"
-    sampling, problem, cure = study.file.sampling, "lhs needs a number of points", "give it"
-    if is_grid := sampling.method == "grid":
-        problem, cure = "a grid has as many points as it has", "leave it out"
-    if is_grid != (sampling.points is None):
-        raise InputError(f"{place}: $.sampling.points", problem, cure)
+    sampling, where = study.file.sampling, f"{place}: $.sampling.points"
+    if sampling.method == "grid" and sampling.points is not None:
+        raise InputError(where, "a grid has as many points as it has", "leave it out")
+    if sampling.method != "grid" and sampling.points is None:
+        raise InputError(where, "lhs needs a number of points", "give it")
 
 
 def _check_path(base: Design, dotted: str, place: str) -> None:

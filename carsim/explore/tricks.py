@@ -222,15 +222,13 @@ class _Bench:
 
     def _decide(self, rule: ReplayRule | None) -> Batches:
         """Decisions of a rule: those of the workload, or of its schedule if it looks at nothing."""
-        found, policy = (
-            self._sources.decisions(PLAIN, replays=rule is not None),
-            self._design.policy,
-        )
+        found = self._sources.decisions(PLAIN, replays=rule is not None)
         if rule is not None and (found.rule is None or found.rule.kind != rule.kind):
             found = replace(found, rule=rule, method=rule.method)
         if rule is not None and self._looks_at_nothing(rule):
             replays = _scheduled(rule, self._video, found.n_layers)
             found = replace(found, replay=np.broadcast_to(replays[..., None], found.replay.shape))
+        policy = self._design.policy
         return make_batches(found, policy.batch, policy.tokens_per_step)
 
     def _reading(self, batches: Batches, counts: Measured) -> Batches:

@@ -77,7 +77,7 @@ def write_plot(
     table = csv_text(numbers(plot))
     numbers_file = out.with_suffix(".csv")
     write_whole(out, partial(save, plot, file_format=out.suffix[1:]))
-    write_whole(numbers_file, lambda path: path.write_text(table, encoding="utf-8"))
+    write_whole(numbers_file, table)
     return [out, numbers_file]
 
 

@@ -57,7 +57,7 @@ def write_page(
         text = run_page(found, folder, address)
     else:
         text = study_page(found, folder, address)
-    write_whole(page, lambda path: path.write_text(text, encoding="utf-8"))
+    write_whole(page, text)
     return page
 
 

@@ -186,21 +186,25 @@ def fit(points: Sequence[MeasuredSpeed]) -> Fit:
     slowest, fastest = by_speed[0], by_speed[-1]
     if constants is None or fastest.bound_us > fastest.measured_us:
         bound = 1e6 * fastest.design.policy.batch / fastest.bound_us
-        problem = f"{number(fastest.tokens_per_s)} tokens/s are faster than the hardware bound of "
-        problem += f"{number(bound)}: the overhead would be negative"
+        problem = (
+            f"{number(fastest.tokens_per_s)} tokens/s are faster than the hardware bound of "
+            f"{number(bound)}: the overhead would be negative"
+        )
         cure = "check clock, bits per weight, memory and ports of the design"
         raise InputError(fastest.place, problem, cure)
     times = slowest.measured_us / slowest.bound_us
     if times > MOST_TIMES:
-        problem = f"{number(slowest.tokens_per_s)} tokens/s are {number(times)} times slower than "
-        problem += "the hardware bound, which no overhead explains"
+        problem = (
+            f"{number(slowest.tokens_per_s)} tokens/s are {number(times)} times slower than the "
+            "hardware bound, which no overhead explains"
+        )
         cure = "give tokens per second, and the workload that was timed"
         raise InputError(slowest.place, problem, cure)
     notes = [] if terms == 2 else [ONE_CONSTANT]
     worst = max(points, key=lambda point: abs(point.error(constants)))
     if abs(worst.error(constants)) > MOST_ERROR:
-        note = f"these overheads do not explain all points: {worst.text} is off by "
-        note += (
+        note = (
+            f"these overheads do not explain all points: {worst.text} is off by "
             f"{100 * worst.error(constants):+.0f} %; measure it again, or calibrate it by itself"
         )
         notes.insert(0, note)

@@ -76,11 +76,11 @@ def read_utilisation(folder: Path) -> "pd.DataFrame | None":
     Raises:
         InputError: Its file is broken.
     """
-    import pandas as pd
-
     path = folder / UTILISATION
     if not path.exists():
         return None
+    import pandas as pd
+
     try:
         frame = pd.read_csv(path, index_col="run", dtype="float64")
         is_right = not problems(folder, UTILISATION).get(UTILISATION) and len(frame) > 0
