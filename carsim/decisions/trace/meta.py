@@ -322,6 +322,10 @@ class TraceMeta(TraceSection):
             )
 
 
+FREE = ("content", "sampling")
+"""Fields of any JSON, in which lists stay lists."""
+
+
 def parse_meta(text: str, place: str) -> TraceMeta:
     """Metadata from its JSON.
 
@@ -335,8 +339,8 @@ def parse_meta(text: str, place: str) -> TraceMeta:
     except ValueError as error:
         raise InputError(f"{place}: $", f"Invalid JSON: {error}", cure) from None
     raw = tuples(contents)
-    if isinstance(raw, dict) and "content" in raw:
-        raw["content"] = contents["content"]  # free, and lists in it stay lists
+    if isinstance(raw, dict):
+        raw |= {name: contents[name] for name in FREE if name in contents}
     try:
         return TraceMeta.model_validate(raw)
     except ValidationError as error:

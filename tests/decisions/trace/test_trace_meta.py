@@ -113,3 +113,9 @@ def test_a_precision_must_fit_what_was_decoded() -> None:
     fields["precision"] = {"kv": {"bits": 4, "group": 3}}
     with pytest.raises(InputError, match=r"kv: group 3 does not divide all of 4"):
         parse_meta(json.dumps(fields), "t.npz")
+
+
+@pytest.mark.parametrize("field", ["content", "sampling"])
+def test_lists_stay_lists_in_fields_of_any_json(field: str) -> None:
+    meta = make_meta(**{field: {"visual_tokens": [10, [20]]}})
+    assert parse_meta(meta.model_dump_json(), "t.npz") == meta
