@@ -101,17 +101,21 @@ def parse_objectives(texts: Sequence[str]) -> dict[str, str]:
         name, colon, better = text.partition(":")
         if name in found:
             raise InputError(f"objective {name}", "is named twice", "name it once")
-        found[name] = better if colon else direction_of(name)
+        found[name] = better if colon else direction_of(name, f"objective {name}")
     return found
 
 
-def direction_of(name: str) -> Literal["min", "max"]:
+def direction_of(name: str, place: str = "objective") -> Literal["min", "max"]:
     """``min`` if a smaller value of a metric is better, else ``max``.
+
+    Args:
+        name: The metric, which may come out of a file and be no word.
+        place: Its place in the error about an unknown one, which shows the name in quotes.
 
     Raises:
         InputError: Neither is, or it is unknown.
     """
-    better = METRICS.find(name, f"objective {name}").better
+    better = METRICS.find(name, place).better
     if better is None:
         problem = "is neither better large nor small"
         raise InputError(f"objective {name}", problem, "say which: NAME: min or max")

@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from carsim.base.errors import InputError
 from carsim.base.files import read_text
 from carsim.base.section import Section, explained, file_schema, sections_of
-from carsim.base.text import closest, shortened
+from carsim.base.text import closest
 from carsim.base.yaml_file import MAX_BYTES, mapping_of, shown, yaml_text
 from carsim.decisions.trace import Trace, load_trace
 from carsim.decisions.trace.shipped import trace_path
@@ -175,7 +175,7 @@ def load_study(path: str | Path, workload: Workload | None = None) -> Study:
         trace_files += trace_names(value, f"{place}: $.axes: trace")
     study = Study(
         file=file,
-        name=shortened(file.name or path.stem, 200),
+        name=_printable(file.name or path.stem),
         text=text,
         axes=axes,
         filters=tuple(Expression(text, f"{place}: $.filters") for text in file.filters),
@@ -316,6 +316,11 @@ def _fields(holder: Any) -> dict[str, list[Any]]:
 def study_schema() -> dict[str, Any]:
     """JSON schema of a study file; as axes name fields of the design, any key of them is valid."""
     return file_schema(StudyFile, "carsim study")
+
+
+def _printable(text: str) -> str:
+    """A line of text that a terminal can show; it may begin with a mark of byte order."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text[:200])
 
 
 def _sha256(document: Any) -> str:
