@@ -16,7 +16,7 @@ time. A metric that is not in :data:`TIMED` or exact has no bound, and neither h
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from typing import Any
 
 import numpy as np
@@ -160,7 +160,7 @@ def _mlp_work(hw: Hardware, rule: ReplayRule | None, dense: bool) -> Ints:
     return np.column_stack([*figures, nbytes])
 
 
-def _rated(asked: Asked) -> Cell:
+def _rated(asked: Asked, _: Evaluator) -> Cell:
     """Clock [Hz], bytes per cycle of each memory, and cycles of the host in a step."""
     hw = Hardware(asked.design)
     return {
@@ -170,7 +170,7 @@ def _rated(asked: Asked) -> Cell:
     }
 
 
-def _fitted(asked: Asked, wanted: tuple[str, ...], with_power: bool) -> Cell:
+def _fitted(wanted: tuple[str, ...], with_power: bool, asked: Asked, _: Evaluator) -> Cell:
     """Resources of the technology, with the metrics that follow, and watts of an idle board."""
     design = asked.design
     fit = resource_fit(design)
@@ -182,9 +182,9 @@ def _fitted(asked: Asked, wanted: tuple[str, ...], with_power: bool) -> Cell:
     return figures
 
 
-def _held(asked: Asked) -> Cell:
+def _held(asked: Asked, _: Evaluator) -> Cell:
     """Contents of memories and buffers."""
-    design, sources, video, _ = asked
+    design, sources, video = asked.design, asked.sources, asked.video
     attention = design.policy.attention
     rule, kv_held = sources.rule(attention), sources.kv_held(attention, video)
     uses = capacity(design, video, rule, kv_held)
@@ -196,7 +196,7 @@ def _held(asked: Asked) -> Cell:
     }
 
 
-def _priced(asked: Asked) -> Cell:
+def _priced(asked: Asked, _: Evaluator) -> Cell:
     """Joules of a MAC, a vector operation, a byte on chip, and a byte of each memory."""
     design, none = asked.design, Resources({})
     names = sorted(design.board.memories)
@@ -276,20 +276,19 @@ def bounds_of(grid: GridStudy) -> tuple[Floats, NDArray[np.bool_]]:
     """
     grid.expect(SOFT, NOT_HELD, NOT_DECIDED)
     signs = directions(grid.study.objectives)
-    evaluator = Evaluator(grid.study)
     shares = (*RESOURCES, "macs_per_cycle", *(n for n in METRICS if n.startswith(("area", "cost"))))
     wanted = tuple(name for name in signs if name in shares)
     timed = signs.keys() & TIMED.keys()
     with_power = any(name.startswith("energy") for name in timed)
     if timed:
         grid.expect(NOT_WORKED, NOT_RATED, *([NOT_PRICED] if with_power else []))
-    fitted = grid.table(SOFT, lambda asked: _fitted(asked, wanted, with_power))
+    fitted = grid.table(SOFT, partial(_fitted, wanted, with_power))
     held = grid.table(NOT_HELD, _held)
     exact = {name: fitted[name] for name in wanted} | {"memory_used_gb": held["used"]}
     exact["fill"] = np.maximum(fitted["share"], held["share"])
-    decided = grid.table(NOT_DECIDED, lambda asked: _decided(asked, evaluator))
+    decided = grid.table(NOT_DECIDED, _decided)
     exact |= {name: decided[name] for name in EXACT}
-    found = _timed(grid, evaluator, decided, fitted, with_power) if timed else None
+    found = _timed(grid, decided, fitted, with_power) if timed else None
     columns = np.full((np.prod(grid.shape), len(signs)), -np.inf)
     for column, (name, sign) in zip(columns.T, signs.items(), strict=True):
         if name in exact:
@@ -307,13 +306,12 @@ def bounds_of(grid: GridStudy) -> tuple[Floats, NDArray[np.bool_]]:
 
 def _timed(
     grid: GridStudy,
-    evaluator: Evaluator,
     decided: Mapping[str, Floats],
     fitted: Mapping[str, Floats],
     with_power: bool,
 ) -> Bounds:
     """Least cycles and work of every point."""
-    worked = grid.table(NOT_WORKED, lambda asked: _worked(asked, evaluator))
+    worked = grid.table(NOT_WORKED, _worked)
     rated = grid.table(NOT_RATED, _rated)
     rates = np.where(rated["rates"] == 0, np.inf, rated["rates"])  # no such memory
 

@@ -1,9 +1,10 @@
 """The exact front of a whole grid from few exact evaluations, with a proof for all other designs.
 
 Every design has a lower bound of each objective (:mod:`carsim.explore.bounds`). Designs are
-evaluated in the order of the sum of their scaled bounds. A design whose bound is dominated by an
-exact result is never evaluated: it cannot be on the front. Whatever dominates a bound has a smaller
-sum and comes earlier, so that hardly any design is evaluated in vain.
+evaluated in the order of the sum of their scaled bounds, each with those of the next designs that
+can be simulated together with it. A design whose bound is dominated by an exact result is never
+evaluated: it cannot be on the front. Whatever dominates a bound has a smaller sum and comes
+earlier, so that few designs are evaluated in vain.
 """
 
 from collections.abc import Sequence
@@ -18,10 +19,10 @@ from carsim.explore.pareto import directions
 from carsim.explore.points import Point, held_constraints, no_points
 from carsim.explore.store import Store
 from carsim.explore.study import Study
-from carsim.explore.workers import Result
+from carsim.explore.workers import Result, Workers
 
-CHUNK = 8
-"""Designs of a task."""
+CHUNK = 32
+"""Designs of a task at most."""
 
 BLOCK = 1 << 13
 """Designs that are compared with the front at a time."""
@@ -32,7 +33,8 @@ class CertifiedFront:
 
     Args:
         study: A grid with objectives.
-        step: As in :class:`~carsim.explore.grid.GridStudy`, told while bounds are computed.
+        workers: As in :class:`~carsim.explore.grid.GridStudy`, while bounds are computed.
+        step: As there.
 
     Attributes:
         total: Designs of the grid that pass the filters, all of which are bounded.
@@ -44,13 +46,19 @@ class CertifiedFront:
         KeyboardInterrupt: It was stopped while bounds were computed.
     """
 
-    def __init__(self, study: Study, step: Step = lambda done, total: None) -> None:
+    def __init__(
+        self,
+        study: Study,
+        workers: Workers | None = None,
+        step: Step = lambda done, total: None,
+    ) -> None:
         self._signs = directions(study.objectives, f"study {study.name}: $.objectives")
-        self._study, self._grid = study, GridStudy(study, step)
+        self._study, self._grid = study, GridStudy(study, workers, step)
         self._passing = np.flatnonzero(self._grid.passing())
         self.total = len(self._passing)
         if not self.total:
             raise no_points(study)
+        self._structures = self._grid.structures()[self._passing]
         bounds, misfits = bounds_of(self._grid)
         self._bounds: Floats = bounds[self._passing]
         self._front: Floats = np.empty((0, len(self._signs)))
@@ -76,7 +84,9 @@ class CertifiedFront:
             self._pending = self._open(self._pending, self._added)
             self._added = []
             if len(self._pending):
-                chosen, self._pending = np.split(self._pending, [CHUNK])
+                alike = self._structures[self._pending] == self._structures[self._pending[0]]
+                chosen = self._pending[alike][:CHUNK]
+                self._pending = self._pending[~np.isin(self._pending, chosen)]
                 return [self._grid.point(int(self._passing[o]), int(o)) for o in sorted(chosen)]
             if not len(self._order):
                 return []

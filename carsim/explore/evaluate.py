@@ -188,7 +188,7 @@ class Evaluator:
             names = trace_names(changes.get("trace", study.file.traces), "trace")
             traces = [study.traces[name] for name in names]
         else:
-            key = work, design.model.model_dump_json(), design.policy.batch
+            key = work, design.model.as_json, design.policy.batch
             traces = self._stated.get(key, lambda: list(sources_of(design, workload=work).traces))
         return sources_of(design, traces, resample_seed=study.file.resample)
 

@@ -1,10 +1,11 @@
 """A grid study as arrays: a dimension per axis, and tables over those that a figure depends on."""
 
-import itertools
 import math
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any
+from itertools import chain, islice, product
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,20 +15,43 @@ from carsim.design import Design
 from carsim.design.load import PRESET_PATHS, override
 from carsim.explore.axis import PSEUDO_PATHS, Axis
 from carsim.explore.evaluate import Asked, Evaluator
-from carsim.explore.points import Point, changes_of, check_size, field_of, make_point
+from carsim.explore.points import (
+    COLUMN_PATHS,
+    SOFT_PATHS,
+    Point,
+    changes_of,
+    check_size,
+    field_of,
+    make_point,
+)
 from carsim.explore.study import Study
+from carsim.explore.workers import Workers, study_of
 
 Floats = NDArray[np.float64]
 Cell = Mapping[str, Any]
 """Figures of a part of the grid by name: numbers, or arrays of them."""
+
+Make = Callable[[Asked, Evaluator], Cell]
+"""Makes a cell; a function of a module, or partly applied, where processes share the work."""
 
 Step = Callable[[int, int], None]
 
 KEPT_DESIGNS = 64
 """Designs that are kept, as the next one seldom differs in more than the last axes."""
 
+PART = 64
+"""Cells of a table that a worker makes at a time."""
+
 REFUSALS = (InputError, ValueError, LookupError, ArithmeticError)
 """Raised by a design whose fields do not go together; its exact evaluation says why."""
+
+
+class Part(NamedTuple):
+    """Some cells of a table; see :meth:`GridStudy.table`."""
+
+    without: tuple[str, ...]
+    make: Make
+    cells: slice
 
 
 class GridStudy:
@@ -35,6 +59,7 @@ class GridStudy:
 
     Args:
         study: The study.
+        workers: They share the work of tables; this process does it if None.
         step: Called with the designs that tables have needed so far and will need, as far as they
             are known; it may raise KeyboardInterrupt.
 
@@ -47,13 +72,19 @@ class GridStudy:
         InputError: It draws its points, or has too many.
     """
 
-    def __init__(self, study: Study, step: Step = lambda done, total: None) -> None:
+    def __init__(
+        self,
+        study: Study,
+        workers: Workers | None = None,
+        step: Step = lambda done, total: None,
+    ) -> None:
         if study.file.sampling.method != "grid":
             place, problem = f"study {study.name}: $.sampling", "draws points"
             cure = "leave it out: a certified front is that of a whole grid"
             raise InputError(place, problem, cure)
         check_size(study)
-        self.study, self.axes, self._step = study, study.axes, step
+        self.study, self.axes = study, study.axes
+        self._workers, self._step = workers, step
         self._done = self._total = 0
         self.shape = tuple(len(axis.values) for axis in study.axes)
         self._evaluator = Evaluator(study)
@@ -75,6 +106,14 @@ class GridStudy:
             found &= np.array(truths, np.bool_).reshape(shape)
         return found
 
+    def structures(self) -> NDArray[np.intp]:
+        """Equal numbers for points of the flattened grid that can be simulated together."""
+        numbers = np.zeros(self.shape, np.intp)
+        for places, axis in zip(np.indices(self.shape, sparse=True), self.axes, strict=True):
+            if not _is_below(axis, (*SOFT_PATHS, *COLUMN_PATHS)):
+                numbers = numbers * len(axis.values) + places
+        return numbers.ravel()
+
     def point(self, index: int, ordinal: int) -> Point:
         """The point at a place of the flattened grid.
 
@@ -91,7 +130,7 @@ class GridStudy:
         """Count the designs of tables to come; see :meth:`table`."""
         self._total += sum(math.prod(self._values(self._held(each))[0]) for each in tables)
 
-    def table(self, without: tuple[str, ...], make: Callable[[Asked], Cell]) -> dict[str, Floats]:
+    def table(self, without: tuple[str, ...], make: Make) -> dict[str, Floats]:
         """Figures over the axes on which they depend.
 
         Args:
@@ -107,10 +146,18 @@ class GridStudy:
             InputError: Every design is refused.
             KeyboardInterrupt: It was stopped.
         """
-        held = self._held(without)
-        shape, every = self._values(held)
-        others = [axis for axis, is_held in zip(self.axes, held, strict=True) if is_held]
-        cells = [self._first_cell(values, others, make) for values in every]
+        shape, _ = self._values(self._held(without))
+        ends = range(0, math.prod(shape), PART)
+        parts = [Part(without, make, slice(begin, begin + PART)) for begin in ends]
+        if self._workers is None or len(parts) == 1:
+            every = chain.from_iterable(map(self.cells, parts))
+        else:
+            every = chain.from_iterable(self._workers.each(_cells_of, parts))
+        cells = []
+        for cell in every:
+            cells.append(cell)
+            self._done += 1
+            self._step(self._done, self._total)
         if not any(cells):
             problem = "every design that was tried for bounds is refused"
             cure = "sweep the whole grid, which says why"
@@ -129,6 +176,14 @@ class GridStudy:
             found[name] = whole.reshape(*shape, *most)
         return found
 
+    def cells(self, part: Part) -> Iterator[Cell | None]:
+        """Cells of a table; None where a design is refused."""
+        held = self._held(part.without)
+        others = [axis for axis, is_held in zip(self.axes, held, strict=True) if is_held]
+        _, every = self._values(held)
+        for values in islice(every, part.cells.start, part.cells.stop):
+            yield self._first_cell(values, others, part.make)
+
     # ---------------------------------------------------------------- private
 
     def _held(self, without: tuple[str, ...]) -> list[bool]:
@@ -141,14 +196,11 @@ class GridStudy:
             for axis, is_held in zip(self.axes, held, strict=True)
         ]
         names = [axis.name for axis in self.axes]
-        every = (dict(zip(names, each, strict=True)) for each in itertools.product(*kept))
+        every = (dict(zip(names, each, strict=True)) for each in product(*kept))
         return tuple(map(len, kept)), every
 
-    def _first_cell(
-        self, values: dict[str, Any], held: Sequence[Axis], make: Callable[[Asked], Cell]
-    ) -> Cell | None:
+    def _first_cell(self, values: dict[str, Any], held: Sequence[Axis], make: Make) -> Cell | None:
         """The cell of the first values of the held axes with which it is not refused."""
-        self._done += 1
         for place in range(max((len(axis.values) for axis in held), default=1)):
             own = {axis.name: axis.values[min(place, len(axis.values) - 1)] for axis in held}
             if (cell := self._cell(values | own, make)) is not None:
@@ -164,17 +216,28 @@ class GridStudy:
         made: Design = _with(self._made(tuple(before)), last[0].split("."), self._fields[last])
         return made
 
-    def _cell(self, values: Mapping[str, Any], make: Callable[[Asked], Cell]) -> Cell | None:
-        self._step(self._done, self._total)
+    def _cell(self, values: Mapping[str, Any], make: Make) -> Cell | None:
         changes = changes_of(self.study, values)
         try:
             design = None
             if self._fields is not None:
                 keys = ((path, repr(value)) for path, value in changes.items())
                 design = self._made(tuple(key for key in keys if key in self._fields))
-            return make(self._evaluator.asked(changes, design))
+            return make(self._evaluator.asked(changes, design), self._evaluator)
         except REFUSALS:
             return None
+
+
+_own = threading.local()
+
+
+def _cells_of(key: str, part: Part) -> list[Cell | None]:
+    """Runs in a worker: some cells of a table of a study."""
+    study = study_of(key)
+    grid: GridStudy | None = getattr(_own, "grid", None)
+    if grid is None or grid.study is not study:
+        grid = _own.grid = GridStudy(study)
+    return list(grid.cells(part))
 
 
 def _checked_fields(base: Design, axes: Sequence[Axis]) -> dict[tuple[str, str], Any] | None:

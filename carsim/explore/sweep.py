@@ -20,7 +20,7 @@ from carsim.explore.points import Point, chunks_of, make_points
 from carsim.explore.searcher import Searcher
 from carsim.explore.store import Store, open_folder
 from carsim.explore.study import Study, load_study
-from carsim.explore.workers import Crew, Result, Stop, prepare, start_crew
+from carsim.explore.workers import Crew, Result, Stop, local_workers, prepare, start_crew
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -208,8 +208,11 @@ def fill(
         chooser: Chooser
         if points is not None:
             chooser = Searcher(study, seed, points)
+        elif front_only:
+            with closing(local_workers(study, workers if scheduler is None else 0)) as own:
+                chooser = CertifiedFront(study, own, step)
         else:
-            chooser = CertifiedFront(study, step) if front_only else AllPoints(make_points(study))
+            chooser = AllPoints(make_points(study))
         store.claim(study, "sweep" if points is None else "search", chooser.total)
         chooser.resume(store)
         return work_off(store, chooser, partial(start_crew, study, workers, scheduler), stop, tell)

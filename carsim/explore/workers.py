@@ -17,15 +17,16 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
+from itertools import repeat
 from multiprocessing import get_all_start_methods, get_context
 from pathlib import Path
 from platform import node
 from time import monotonic
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from uuid import uuid4
 
 from carsim.base.environment import environment, follow_parent, library
@@ -50,6 +51,8 @@ POLL_S = 5.0
 
 SAME = "install the same on all machines"
 
+Part = TypeVar("Part")
+Done = TypeVar("Done")
 Result = tuple[Point, Row]
 Answer = tuple[list[Result], list[Point]]
 Stop = Callable[[], bool]
@@ -116,6 +119,18 @@ studies: dict[str, Study | Parcel] = {}
 _own = threading.local()
 
 
+def study_of(key: str) -> Study:
+    """Runs in a worker: a study that it works at.
+
+    Raises:
+        InputError: As of :meth:`Parcel.unpack`.
+    """
+    study = studies[key]
+    if isinstance(study, Parcel):
+        study = studies[key] = study.unpack()
+    return study
+
+
 def evaluate_some(key: str, points: list[Point], budget_s: float) -> Answer:
     """Runs in a worker: evaluate points until the time is up, at least one.
 
@@ -130,9 +145,7 @@ def evaluate_some(key: str, points: list[Point], budget_s: float) -> Answer:
     Raises:
         InputError: As of :meth:`Parcel.unpack`.
     """
-    study = studies[key]
-    if isinstance(study, Parcel):
-        study = studies[key] = study.unpack()
+    study = study_of(key)
     evaluator: Evaluator | None = getattr(_own, "evaluator", None)
     if evaluator is None or evaluator.study is not study:
         evaluator = _own.evaluator = Evaluator(study)
@@ -169,6 +182,10 @@ class Workers:
         future.set_result(evaluate_some(self.key, points, min(budget_s, COMMIT_S)))
         return future
 
+    def each(self, task: Callable[[str, Part], Done], parts: Sequence[Part]) -> Iterator[Done]:
+        """What a task, given the key of the study, makes of some parts, in their order."""
+        return (task(self.key, part) for part in parts)
+
     def alone(self, point: Point) -> Row:
         """Evaluate a point of which a worker has died, or say that it has failed."""
         return failure("several workers that evaluated it")
@@ -196,7 +213,7 @@ class Processes(Workers):
 
     def __init__(self, study: Study, count: int) -> None:
         super().__init__(study)
-        self.slots = count
+        self.slots, self._name = count, study.name
         self._parcel = Parcel.of(study)
         self._pool = self._start(count)
 
@@ -208,6 +225,19 @@ class Processes(Workers):
             self._pool.shutdown()
             self._pool = self._start(self.slots)
             return self._pool.submit(evaluate_some, self.key, points, budget_s)
+
+    def each(self, task: Callable[[str, Part], Done], parts: Sequence[Part]) -> Iterator[Done]:
+        """The same, beside each other.
+
+        Raises:
+            InputError: A process has died.
+        """
+        try:
+            yield from self._pool.map(task, repeat(self.key), parts)
+        except BrokenProcessPool:
+            problem = "a process was killed; memory may have run out"
+            cure = "start it again, if need be with fewer --workers"
+            raise InputError(f"study {self._name}", problem, cure) from None
 
     def alone(self, point: Point) -> Row:
         """Evaluate one point in a process of its own."""
@@ -304,7 +334,7 @@ def start_crew(study: Study, workers: int | None, scheduler: str | None = None) 
 
     Args:
         study: The study.
-        workers: Processes on this machine; all cores if None, this process if 0.
+        workers: As of :func:`local_workers`.
         scheduler: Address of a Dask scheduler, whose workers are taken instead.
 
     Raises:
@@ -315,8 +345,13 @@ def start_crew(study: Study, workers: int | None, scheduler: str | None = None) 
         from carsim.explore.cluster import Cluster
 
         return Crew(Cluster(study, scheduler))
-    count = available_cores() if workers is None else workers
-    return Crew(Processes(study, count) if count else Workers(study))
+    return Crew(local_workers(study, workers))
+
+
+def local_workers(study: Study, count: int | None) -> Workers:
+    """So many processes on this machine; all cores if None, this process if 0."""
+    count = available_cores() if count is None else count
+    return Processes(study, count) if count else Workers(study)
 
 
 def failure(who: str) -> Row:

@@ -370,4 +370,4 @@ def structure_of(design: Design) -> str:
     policy = design.policy
     sizes = policy.batch, policy.tokens_per_step
     memories = sorted(design.board.memories)
-    return json.dumps([raw, slots, sizes, memories, design.model.model_dump_json()])
+    return json.dumps([raw, slots, sizes, memories, design.model.as_json])

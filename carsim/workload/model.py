@@ -1,5 +1,6 @@
 """The model that is decoded: body, head, and the precision of what is stored and moved."""
 
+from functools import cached_property
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -114,6 +115,11 @@ class Model(GrownSection):
     context: PositiveInt | None = Field(
         None, description="longest context of a text that the model was made for, in tokens"
     )
+
+    @cached_property
+    def as_json(self) -> str:
+        """All of it, which tells models apart."""
+        return self.model_dump_json()
 
     @property
     def makes(self) -> Literal["video", "text"]:

@@ -1,6 +1,8 @@
 """The certified front of a grid against the front of all of its points."""
 
+import operator
 import os
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from carsim.explore.pareto import directions, pareto
 from carsim.explore.points import make_points
 from carsim.explore.store import Store
 from carsim.explore.sweep import fill, sweep
+from carsim.explore.workers import local_workers
 from carsim.hardware.mapping import MAPPINGS
 from carsim.hardware.schedule import SCHEDULES
 from carsim.report.plots import write_plot
@@ -168,6 +171,24 @@ def test_another_front_of_some_points_is_refused(tmp_path):
     assert len(read_study(tmp_path / "out").seen({"dsp": "min"}, ()).front) >= 1
 
 
+def test_processes_share_the_work_of_bounds(tmp_path, monkeypatch):
+    monkeypatch.setattr("carsim.explore.grid.PART", 5)
+    axes = {**CLOCKS, "machine.kv_buffer_kib": [-1, 8], "policy.tau": [0.0, 0.5]}
+    study = make_study(tmp_path, axes=axes, objectives=["latency_s", "energy_per_video_j", "dsp"])
+    with closing(local_workers(study, 2)) as two:
+        together = bounds_of(GridStudy(study, two))
+    for one, other in zip(together, bounds_of(GridStudy(study)), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_process_that_dies_over_bounds_is_one_line(tmp_path):
+    study = make_study(tmp_path, objectives=["latency_s"])
+    with closing(local_workers(study, 1)) as own:
+        own.key = os._exit
+        with pytest.raises(InputError, match="a process was killed; memory may have run out"):
+            list(own.each(operator.call, [1]))
+
+
 def test_bounds_end_at_once_when_they_are_stopped(tmp_path):
     study = make_study(tmp_path, objectives=["latency_s"])
     told = []
@@ -178,5 +199,5 @@ def test_bounds_end_at_once_when_they_are_stopped(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        CertifiedFront(study, step)
+        CertifiedFront(study, step=step)
     assert told[-1][0] == 2 < told[-1][1]
