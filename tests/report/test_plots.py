@@ -161,13 +161,13 @@ def test_runs_that_share_a_label_are_bars_of_their_own_policies(folders):
 @pytest.mark.parametrize(
     ("names", "what", "out", "problem"),
     [
-        (["one"], "energy_j", "a.pdf", "energy_j: is no number in these results; did you mean"),
+        (["one"], "energy_j", "a.pdf", "energy_j: is no number of these results; did you mean"),
         (["one", "swept"], "busy", "a.pdf", "swept: has no policy; draw it by itself"),
         (["one"], "busy:machine.coers", "a.pdf", "is no axis of these results; did you mean"),
         (["one"], "busy", "a.gif", "has no suffix of a figure"),
-        (["one", "one"], "roofline", "a.pdf", "one: labels 2 folders; write DIR=LABEL"),
-        (["one"], "front", "a.pdf", "is a run; front needs folders of sweeps"),
-        (["swept"], "roofline", "a.pdf", "is a study; roofline needs folders of runs"),
+        (["one", "one"], "roofline", "a.pdf", "has two folders of one label; write DIR=LABEL"),
+        (["one"], "front", "a.pdf", "one: holds other results; front needs folders of sweeps"),
+        (["swept"], "roofline", "a.pdf", "holds other results; roofline needs folders of runs"),
         (["two"], "timeline", "a.pdf", "holds no timeline.json"),
         (["one"], "timeline:soon", "a.pdf", "is no window; write timeline:FROM:TO"),
         (["one"], "timeline:100:101", "a.pdf", "holds nothing from 100 to 101 ms"),
