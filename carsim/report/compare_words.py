@@ -20,8 +20,8 @@ MOVED = 0.0005
 def sections(comparison: RunComparison) -> Iterator[Section]:
     """All that there is to say of a comparison, most important first."""
     heads = [
-        f"{side}  {run.design} on {run.spec().board.name}, {run.own.policy} "
-        f"(sha256 {run.design_sha256[:12]})"
+        f"{side}  {run.design} on {run.spec().board.name}, {run.own.policy}, "
+        f"decisions {run.own.decisions} (sha256 {run.design_sha256[:12]})"
         for side, run in (("A", comparison.a), ("B", comparison.b))
     ]
     yield "", heads
@@ -69,7 +69,7 @@ def _certainty(comparison: RunComparison) -> Iterator[str]:
     """Overlap of the intervals of both times on boards."""
     a, b = (
         [end * run.own.seconds_per_video for end in (run.expected.low, run.expected.high)]
-        for run in (comparison.a, comparison.b)
+        for run in comparison.both
     )
     if a == b:
         return
