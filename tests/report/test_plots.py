@@ -285,7 +285,7 @@ def test_a_roofline_holds_all_policies_that_use_its_memory_alone(run):
     roof = panel["roof"]
     peak = run.own["macs_per_cycle"] * run.resolved_design["board"]["fabric_clock_mhz"] * 1e6 / 1e9
     assert max(roof.y) == pytest.approx(peak)
-    x, y = panel["own policy"].x[0], panel["own policy"].y[0]
+    x, y = panel[run.own.policy].x[0], panel[run.own.policy].y[0]
     assert y <= peak * (1 + 1e-9)
     # MAC per byte times bytes are MACs: all of the video's.
     (memory,) = (m for m, moved in run.own.memory_gb_per_video_by_memory.items() if moved)
@@ -298,7 +298,7 @@ def test_a_pinned_run_has_a_bar_and_a_point_of_its_own(run):
     policies = [*shown_policies({"": run}), Shown("pinned", run.own, run.model_copy())]
     assert breakdown_plot(policies).panels[0].categories[-1] == "pinned"
     panel = roofline_plot(policies).panels[0]
-    assert panel["pinned"].x == panel["own policy"].x
+    assert panel["pinned"].x == panel[run.own.policy].x
     own = run.own.model_copy(update={"memory_gb_per_video_by_memory": {"hbm": 1.0}})
     hbm = run.memories[0].model_copy(update={"name": "hbm"})
     other = run.model_copy(update={"policies": (own,), "memories": (hbm,)})
