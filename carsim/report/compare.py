@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from carsim.base.errors import InputError
 from carsim.decisions.trace import Trace, load_trace
-from carsim.decisions.trace.meta import OWN_DECISIONS, STATED, SYNTHETIC
 from carsim.design import Design
 from carsim.metrics import METRICS
 from carsim.report.ratios import RatioChange, ratios
@@ -56,7 +55,7 @@ class RunComparison:
     """Differences between two runs, ``a`` and ``b``, and their effects."""
 
     def __init__(self, a: StoredRun, b: StoredRun) -> None:
-        self.a, self.b = a, b
+        self.a, self.b = self.both = a, b
 
     @cached_property
     def spec(self) -> tuple[Difference, ...]:
@@ -90,12 +89,9 @@ class RunComparison:
     @cached_property
     def breakdown(self) -> tuple[Change, ...]:
         """Seconds per video by category under the own policies."""
-        (a, n_a), (b, n_b) = (
-            (run.own.breakdown_s, run.videos_per_batch) for run in (self.a, self.b)
-        )
-        return tuple(
-            Change(OWN, what, a.get(what, 0) / n_a, b.get(what, 0) / n_b) for what in a | b
-        )
+        (a, of_a), (b, of_b) = ((run.own.breakdown_s, run.videos_per_batch) for run in self.both)
+        ends = ((what, a.get(what, 0) / of_a, b.get(what, 0) / of_b) for what in a | b)
+        return tuple(Change(OWN, *each) for each in ends)
 
     @cached_property
     def ratios(self) -> tuple[RatioChange, ...]:
@@ -138,13 +134,6 @@ class RunComparison:
             "breakdown_s_per_video": {each.what: _figures(each) for each in self.breakdown},
         }
 
-    def __repr__(self) -> str:
-        time = self.change("seconds_per_video")
-        return (
-            f"<RunComparison of {self.a.design} and {self.b.design}: {time.a:.4g} and "
-            f"{time.b:.4g} s per video, {len(self.spec)} fields differ>"
-        )
-
 
 def compare(
     a: "Report | Design | str | Path",
@@ -171,17 +160,17 @@ def compare(
     loaded = [each if isinstance(each, Trace) else load_trace(each) for each in traces]
     work = None if workload is None else workload_of(workload)
     given = [_given(each, work) for each in (a, b)]
-    if not loaded and work is None:
-        on_traces = any(isinstance(each, StoredRun) and not each.is_stated for each in given)
-        for each in given:
-            if on_traces and isinstance(each, Design):
+    needs_traces = any(isinstance(each, StoredRun) and not each.is_stated for each in given)
+    runs = []
+    for each in given:
+        if isinstance(each, Design):
+            if needs_traces and not loaded and work is None:
                 problem = "is a design, and has to be simulated on a trace, as the other was"
                 raise InputError(each.name, problem, "give `traces`")
-
-    def made(design: Design) -> StoredRun:
-        return stored_run(simulate(design, loaded, workload=work, allow_misfit=allow_misfit))
-
-    return RunComparison(*(each if isinstance(each, StoredRun) else made(each) for each in given))
+            how: dict[str, Any] = {"workload": work, "allow_misfit": allow_misfit}
+            each = stored_run(simulate(each, loaded, **how))
+        runs.append(each)
+    return RunComparison(*runs)
 
 
 def is_run(name: str | Path) -> bool:
@@ -230,15 +219,12 @@ def _notes(a: StoredRun, b: StoredRun) -> Iterator[str]:
         yield a.named("The videos differ: seconds and joules per video are of different work.")
     if a.own.decisions != b.own.decisions:
         yield f"Decisions are those {a.own.decisions} in A and {b.own.decisions} in B."
-    elif a.own.decisions_source == OWN_DECISIONS or any(
-        made in a.own.decisions for made in (SYNTHETIC, STATED)
-    ):
-        yield f"Decisions are {a.own.decisions} in both."
 
 
 def _named(run: StoredRun) -> dict[str, Any]:
     named = run.model_dump(include={"design", "design_sha256", "fits"})
-    return named | {"board": run.resolved_design["board"]["name"], "own_policy": run.own.policy}
+    board, own = run.resolved_design["board"]["name"], run.own
+    return named | {"board": board, "own_policy": own.policy, "decisions": own.decisions}
 
 
 def _figures(change: Change) -> dict[str, float | None]:

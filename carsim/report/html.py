@@ -10,12 +10,10 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -67,17 +65,6 @@ def page(template: str, title: str, **content: Any) -> str:
     content |= {"title": title, "style": Markup(asset("page.css"))}
     content["scripts"] = list(map(Markup, scripts))
     return _environment().get_template(template).render(content)
-
-
-def links_to(names: Iterable[str], folder: Path, address: str) -> list[tuple[str, str]]:
-    """Address and name of those files that a folder has.
-
-    Args:
-        names: The files.
-        folder: Folder in which they are.
-        address: Of that folder in the page's links; empty if both are in the same place.
-    """
-    return [(address + quote(name), name) for name in names if (folder / name).is_file()]
 
 
 def plotly_script() -> str:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from carsim.base.text import count, number
-from carsim.hardware.mapping import MAPPINGS
 from carsim.hardware.schedule import SCHEDULES
 from carsim.machine.limits import fetch_ahead_share
 from carsim.machine.phase import MOST_PLAYED
@@ -51,14 +50,7 @@ def notes_of(report: Report) -> list[str]:
             f"Cores wait for instructions in {waits / report.chosen.latency_s:.1%} of the time, as "
             f"each queue holds {depth}. With an instruction of each sequence in turn, 4 are enough."
         )
-    replaying = [row for row in rows if row.variant.replays and not row.is_bound]
-    of_own = [row for row in replaying if row.variant.attention == rows[-1].variant.attention]
-    central = [row for row in of_own if SCHEDULES[row.variant.schedule].central]
-    static = [row for row in of_own if not SCHEDULES[row.variant.schedule].central]
-    if central and static:
-        gain = static[0].latency_s / central[0].latency_s - 1
-        if gain < 0.005:
-            notes.append(_why_no_help(static[0], central[0], gain))
+    notes += filter(None, [_no_gain(report)])
     return [*notes, *_trust(report)]
 
 
@@ -83,45 +75,22 @@ def _trust(report: Report) -> Iterator[str]:
     )
 
 
-def _why_no_help(static: RowResult, central: RowResult, gain: float) -> str:
-    machine, batch = static.design.machine, static.design.policy.batch
-    of_cores = static.simulation.plan.hw.home_sequences
-    width = machine.drs.index_register_bits
-    limit = {each.phase: each.limited_by for each in static.limits}.get("mlp")
-    if machine.splits_mlp:
-        why = "every matrix is split over all cores, so there is no load to balance"
-    elif MAPPINGS[machine.mapping].splits_remainder:
-        why = (
-            "sequences left over after whole rounds are split over all cores, so there is no load "
-            "to balance"
-        )
-    elif of_cores.size == 1:
-        why = "there is one core only"
-    elif of_cores.max() == 1:
-        why = (
-            f"{count(batch, 'sequence')} on {count(of_cores.size, 'core')}: each has a core of its "
-            "own, and there is none to move"
-        )
-    elif width < batch:
-        rounds = -(-batch // width)
-        why = (
-            f"the Index Register holds {width} of {batch} sequences, so that MLPs are computed, "
-            f"and their weights fetched, in {count(rounds, 'round')}"
-        )
-    elif limit == "compute":
-        why = (
-            "compute is the limit, and in most layer-steps the fullest core has as many sequences "
-            "under either"
-        )
-    elif static.simulation.plan.hw.is_lockstep(False):
-        why = "the MLP waits for its broadcast weights, which arrive no sooner on balanced cores"
-    else:
-        why = "every core that joins streams the weights once more, and memory is the limit"
+def _no_gain(report: Report) -> str:
+    """The gain of a central schedule over static ones, where it has next to none."""
+    attention = report.rows[-1].variant.attention
+    schedules: dict[bool, RowResult] = {}
+    for row in report.rows:
+        if row.variant.replays and not row.is_bound and row.variant.attention == attention:
+            schedules.setdefault(SCHEDULES[row.variant.schedule].central, row)
+    if len(schedules) < 2:
+        return ""
+    gain = schedules[False].latency_s / schedules[True].latency_s - 1
+    if gain >= 0.005:
+        return ""
+    much = "nothing" if abs(gain) < 5e-4 else f"{gain:+.1%}"
     return (
-        f"{SCHEDULES[central.variant.schedule].label} gains {_share(gain)} here: {why}. It pays "
-        f"where loads differ and cores are the limit, as in the design {DRS_PRESET}."
+        f"{SCHEDULES[schedules[True].variant.schedule].label} gains {much} here. It pays where "
+        "cores have different numbers of sequences to compute and compute is the limit, as in the "
+        f"design {DRS_PRESET}. It cannot where each sequence has a core of its own, all cores "
+        "share every matrix, or memory is the limit."
     )
-
-
-def _share(gain: float) -> str:
-    return "nothing" if abs(gain) < 5e-4 else f"{gain:+.1%}"

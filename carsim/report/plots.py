@@ -1,11 +1,10 @@
 """One figure of runs or sweeps as a file, and its numbers as CSV."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pandas as pd
 
@@ -25,15 +24,15 @@ from carsim.report.figures.utilisation import UTILISATION, read_utilisation, uti
 from carsim.report.report import results
 from carsim.report.stored import StoredRun
 
-if TYPE_CHECKING:
-    from carsim.report.stored_study import StoredStudy
-
 FORMATS = ("pdf", "svg", "png")
 """Suffixes of a figure's file."""
 
 OF_SEVERAL = {"breakdown": breakdown_plot, "roofline": roofline_plot}
-OF_RUNS = (*OF_SEVERAL, "utilisation", "timeline")
-"""Figures of runs; ``front`` is one of studies, and a metric one of either."""
+OF_ONE = ("utilisation", "timeline")
+"""Figures of a run; ``front`` is one of studies, and a metric one of either."""
+
+Labelled = Sequence[tuple[str, Any]]
+"""Stored runs and studies with their labels."""
 
 
 def write_plot(
@@ -69,15 +68,15 @@ def write_plot(
     if out.suffix.removeprefix(".") not in FORMATS:
         raise InputError(str(out), "has no suffix of a figure", f"end it in .{', .'.join(FORMATS)}")
     labelled = [_labelled(source) for source in sources]
-    found = [(label, results(folder)) for label, folder in labelled]
-    for place, (label, each) in enumerate(found):
-        if not isinstance(each, StoredRun):
-            found[place] = label, each.seen(objectives, constraints)
+    found: Labelled = [
+        (label, each if isinstance(each, StoredRun) else each.seen(objectives, constraints))
+        for label, folder in labelled
+        for each in [results(folder)]
+    ]
     plot = on_paper(_plot(found, labelled[0][1], what), width_in)
-    table = csv_text(numbers(plot))
     numbers_file = out.with_suffix(".csv")
     write_whole(out, partial(save, plot, file_format=out.suffix[1:]))
-    write_whole(numbers_file, table)
+    write_whole(numbers_file, csv_text(numbers(plot)))
     return [out, numbers_file]
 
 
@@ -109,35 +108,30 @@ def _labelled(source: str) -> tuple[str, Path]:
     return label, Path(folder)
 
 
-def _plot(found: "Sequence[tuple[str, StoredRun | StoredStudy]]", folder: Path, what: str) -> Plot:
+def _plot(found: Labelled, folder: Path, what: str) -> Plot:
     """The figure of some results and their labels; ``folder`` is that of the first."""
     kind, _, rest = what.partition(":")
-    if kind in (*OF_RUNS, "front"):
-        for label, count in Counter(label for label, _ in found).items():
-            if count > 1:
-                raise InputError(label, f"labels {count} folders", "write DIR=LABEL for each")
-    else:
+    if kind not in (*OF_SEVERAL, *OF_ONE, "front"):
         return _of_metric(found, what)
-    runs = {label: each for label, each in found if isinstance(each, StoredRun)}
-    studies = {label: each for label, each in found if not isinstance(each, StoredRun)}
+    of = dict(found)
+    if len(of) < len(found):
+        raise InputError(what, "has two folders of one label", "write DIR=LABEL for each")
+    needed = "sweeps or searches" if kind == "front" else "runs"
+    for label, each in found:
+        if isinstance(each, StoredRun) == (kind == "front"):
+            raise InputError(label, "holds other results", f"{kind} needs folders of {needed}")
     if kind == "front":
-        if runs:
-            problem = "is a run"
-            raise InputError(next(iter(runs)), problem, "front needs folders of sweeps or searches")
-        return front_plot(studies)
-    if studies:
-        raise InputError(next(iter(studies)), "is a study", f"{kind} needs folders of runs")
+        return front_plot(of)
     if kind in OF_SEVERAL:
-        return OF_SEVERAL[kind](shown_policies(runs))
-    (label, run), *others = runs.items()
-    if others:
-        raise InputError(others[0][0], f"{kind} shows one run", "give one folder")
+        return OF_SEVERAL[kind](shown_policies(of))
+    if len(found) > 1:
+        raise InputError(found[1][0], f"{kind} shows one run", "give one folder")
     if kind == "timeline":
         return timeline_plot(folder, _window(rest) if rest else None)
     usage = read_utilisation(folder)
     if usage is None:
         raise InputError(str(folder), f"holds no {UTILISATION}", "run again with `out`")
-    return utilisation_plot(run, usage)
+    return utilisation_plot(found[0][1], usage)
 
 
 def _window(text: str) -> tuple[float, float]:
@@ -149,7 +143,7 @@ def _window(text: str) -> tuple[float, float]:
     return first, last
 
 
-def _of_metric(found: "Sequence[tuple[str, StoredRun | StoredStudy]]", what: str) -> Plot:
+def _of_metric(found: Labelled, what: str) -> Plot:
     """Metrics over an axis that all results have; folders may share a label."""
     runs = [each for _, each in found if isinstance(each, StoredRun)]
     studies = [each for _, each in found if not isinstance(each, StoredRun)]
@@ -158,10 +152,9 @@ def _of_metric(found: "Sequence[tuple[str, StoredRun | StoredStudy]]", what: str
     metrics, *rest = what.split(":")
     if len(rest) > 2 or not metrics:
         raise InputError(what, "is no figure", "write METRIC, METRIC:AXIS or METRIC:AXIS:BY")
-    several = len({label for label, _ in found}) > 1
-    default = ["label", "policy"] if several and runs else ["policy" if runs else "label"]
-    if studies and not runs:
-        default = [studies[0].axes[0], *(["label"] if several else [])]
+    default = ["label", "policy"] if runs else [studies[0].axes[0], "label"]
+    if len({label for label, _ in found}) == 1:  # which is then no axis
+        default.remove("label")
     axis, by = [*(rest or default), ""][:2]
     own_only = "policy" not in (axis, by)
     frames = [
@@ -172,15 +165,13 @@ def _of_metric(found: "Sequence[tuple[str, StoredRun | StoredStudy]]", what: str
     ]
     rows = pd.concat(frames, ignore_index=True)
     numbers = {each for each in METRICS if each in rows and rows[each].dtype.kind in "bif"}
-    axes = {str(each) for each in rows} - METRICS.keys()
-    for name in metrics.split(","):
-        if name not in numbers:
-            cure = f"{closest(name, numbers)}carsim config metrics lists all"
-            raise InputError(name, "is no number in these results", cure)
-    for name in filter(None, (axis, by)):
-        if name not in rows:
-            cure = f"{closest(name, axes)}take policy, label, an axis of the sweep or a field"
-            raise InputError(name, "is no axis of these results", cure)
+    of_axes = "take policy, label, an axis of the sweep or a field"
+    named = [(each, numbers, "number", "see carsim config metrics") for each in metrics.split(",")]
+    named += [(each, {*rows}, "axis", of_axes) for each in (axis, by) if each]
+    for name, known, kind, cure in named:
+        if name not in known:
+            cure = f"{closest(name, known)}{cure}"
+            raise InputError(name, f"is no {kind} of these results", cure)
         for (label, _), frame in zip(found, frames, strict=True):
             if name not in frame:
                 raise InputError(label, f"has no {name}", "draw it by itself, or over another axis")

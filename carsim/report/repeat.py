@@ -1,11 +1,11 @@
 """A stored run and its repetition: are the figures the same, and what has changed since."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from carsim.base.text import Table, count, signed_percent
+from carsim.base.text import Table
 from carsim.metrics import METRICS
-from carsim.report.compare import Change, Difference, differences
+from carsim.report.compare import Difference, differences
 from carsim.report.compare_words import field_text
 from carsim.report.run_words import Section
 from carsim.report.stored import StoredRun
@@ -39,23 +39,23 @@ class Repetition(NamedTuple):
 
     def sections(self) -> Iterator[Section]:
         """The same in words and tables."""
-        what, parts = "What has changed, without effect", list[str | Table]()
-        answer = f"All {count(self.figures, 'figure')} are the same."
+        same = f"All {self.figures:,} figures are the same."
+        yield (
+            "",
+            [f"{len(self.moved):,} of {self.figures:,} figures differ." if self.moved else same],
+        )
         if self.moved:
-            rows = tuple(
-                (*map(field_text, each), _relative(each)) for each in self.moved[:MOST_ROWS]
-            )
-            answer = f"{len(self.moved):,} of {count(self.figures, 'figure')} differ."
-            parts = [Table(("figure", "stored", "now", "change"), rows)]
-            what = "What has changed"
-        yield "", [answer, *parts]
+            yield "Figures", [_table(self.moved[:MOST_ROWS])]
         if self.changed:
-            table = Table(
-                ("what", "stored", "now"), tuple(tuple(map(field_text, e)) for e in self.changed)
-            )
-            yield what, [table]
+            yield "What has changed", [_table(self.changed)]
         elif self.moved:
-            yield what, ["Nothing in design, traces, seed, code, plugins and versions."]
+            nothing = "Nothing in design, traces, seed, code, plugins and versions."
+            yield "What has changed", [nothing]
+
+
+def _table(differing: Iterable[Difference]) -> Table:
+    rows = ((path, field_text(before), field_text(now)) for path, before, now in differing)
+    return Table(("what", "stored", "now"), tuple(rows))
 
 
 def repetition(before: StoredRun, now: StoredRun) -> Repetition:
@@ -77,13 +77,6 @@ def _is_same(a: Any, b: Any) -> bool:
     if isinstance(a, float) and isinstance(b, float):
         return abs(a - b) <= SAME * abs(a)
     return bool(a == b)
-
-
-def _relative(each: Difference) -> str:
-    relative = None
-    if isinstance(each.a, int | float) and isinstance(each.b, int | float):
-        relative = Change("", "", each.a, each.b).relative
-    return "-" if relative is None else signed_percent(relative, 6)
 
 
 def _depends_on(run: StoredRun) -> dict[str, Any]:

@@ -4,17 +4,20 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from carsim.base.errors import InputError
 from carsim.base.files import write_whole
 from carsim.explore.store import STORE_FILE
-from carsim.report.files import REPORT
+from carsim.report.files import REPORT, RESULTS
 from carsim.report.html import plotly_script
 from carsim.report.stored import SUMMARY, StoredRun, read_run
 
 if TYPE_CHECKING:
     from carsim.report.stored_study import StoredStudy
+
+
+FILES = (*RESULTS, "points.parquet", "points.csv", "study.yaml", STORE_FILE)
+"""Files of runs and studies that a page in their folder links to."""
 
 
 def write_page(
@@ -52,12 +55,12 @@ def write_page(
         raise InputError(str(page), "there is no folder to hold it", "make it first")
     plotly_script()
     progress("reading and drawing")
-    found, address = results(folder), _address(folder, page)
+    found = results(folder)
+    links = [name for name in FILES if out is None and (folder / name).is_file()]
     if isinstance(found, StoredRun):
-        text = run_page(found, folder, address)
+        write_whole(page, run_page(found, folder, links))
     else:
-        text = study_page(found, folder, address)
-    write_whole(page, text)
+        write_whole(page, study_page(found, links))
     return page
 
 
@@ -83,9 +86,3 @@ def _noresults(folder: Path) -> InputError:
     return InputError(
         str(folder), problem, "name the folder that carsim run, sweep or search wrote"
     )
-
-
-def _address(folder: Path, page: Path) -> str:
-    """Of the folder, relative to the page; empty where they are together."""
-    relative = os.path.relpath(folder.resolve(), page.parent.resolve())
-    return "" if relative == "." else quote(Path(relative).as_posix()) + "/"

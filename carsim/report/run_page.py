@@ -1,5 +1,6 @@
 """A stored run as a page: the answer, charts, and everything that ``carsim run --full`` prints."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from carsim.base.text import percent, span
@@ -7,8 +8,7 @@ from carsim.design.document import design_yaml
 from carsim.metrics import INTERVALS, Metric, headline
 from carsim.report.figures import run_plots
 from carsim.report.figures.utilisation import read_utilisation
-from carsim.report.files import RESULTS
-from carsim.report.html import chart, links_to, page
+from carsim.report.html import chart, page
 from carsim.report.run_words import fullest, more_sections, short_sections
 from carsim.report.stored import StoredRun
 
@@ -16,13 +16,13 @@ Tile = tuple[str, str, str]
 """Label, figure and note."""
 
 
-def run_page(run: StoredRun, folder: Path, address: str) -> str:
+def run_page(run: StoredRun, folder: Path, links: Sequence[str]) -> str:
     """The page of a run as HTML.
 
     Args:
         run: The run.
         folder: Folder in which it is stored.
-        address: Of that folder in the page's links; empty if both are in the same place.
+        links: Names of files beside the page.
 
     Raises:
         InputError: The folder holds a broken file, or plotly is not installed.
@@ -40,7 +40,7 @@ def run_page(run: StoredRun, folder: Path, address: str) -> str:
         answer=[*answer, *policies, *run.warnings],
         charts={name: chart(plot) for name, plot in plots.items()},
         sections=list(more_sections(run)),
-        links=links_to(RESULTS, folder, address),
+        links=links,
         yaml=design_yaml(design),
     )
 

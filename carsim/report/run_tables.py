@@ -11,8 +11,8 @@ from carsim.report.stored import StoredPolicy, StoredRun
 
 def policies_table(run: StoredRun, *, own_only: bool = False) -> Table:
     """The headline metrics, a row per policy; ``*`` marks the design's own."""
-    columns = headline(run.video.kind)
-    policies, rows = [run.own] if own_only else run.policies, []
+    columns, rows = headline(run.video.kind), []
+    policies = [run.own] if own_only else run.policies
     for policy in policies:
         name = policy.policy + " *" * policy.is_chosen
         if policy.is_bound:
@@ -67,18 +67,15 @@ def limits_table(run: StoredRun, *, most: int | None = None) -> Table:
 
     Args:
         run: The run.
-        most: Show so many of the longest phases, without the shares behind the limit, and of a
-            text those of its new tokens alone.
+        most: Show so many of the longest phases, without the shares behind the limit.
     """
-    limits, whole = list(run.limits), 1.0
+    limits, shares = run.limits, ["compute", "memory", "port", "dependency"]
     if most is not None:
-        if run.video.kind == "text":
-            limits = [limit for limit in limits if limit.phase != "prefill"]
-            whole = fsum(limit.share_of_time for limit in limits)
-        limits = sorted(limits, key=lambda limit: -limit.share_of_time)[:most]
-    shares, rows = () if most is not None else ("compute", "memory", "port", "dependency"), []
+        longest = sorted(limits, key=lambda limit: -limit.share_of_time)
+        limits, shares = tuple(longest[:most]), []
+    rows = []
     for each in limits:
-        time = Figure(percent(each.share_of_time / whole), each.share_of_time)
+        time = Figure(percent(each.share_of_time), each.share_of_time)
         own = (share_of(getattr(each, f"{name}_share")) for name in shares)
         name = PHASES.get(each.phase, each.phase)
         rows.append((name, each.limited_by, time, _flip(each), *own))
@@ -134,10 +131,9 @@ def fit_table(run: StoredRun) -> Table:
 def held(run: StoredRun) -> Iterator[str]:
     """Contents of each memory, a line each."""
     for memory in run.memories:
-        if memory.contents_bytes:
-            parts = " + ".join(
-                f"{what} {amount(size, 'B')}" for what, size in memory.contents_bytes.items()
-            )
+        contents = memory.contents_bytes.items()
+        if contents:
+            parts = " + ".join(f"{what} {amount(size, 'B')}" for what, size in contents)
             yield f"{memory.name}: {parts}; {amount(memory.free_bytes, 'B')} free"
 
 

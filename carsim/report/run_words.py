@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from math import fsum
 
-from carsim.base.text import Table, count, number, percent, signed_percent, span
+from carsim.base.text import Table, count, number, percent, signed_percent
 from carsim.design import Design
 from carsim.metrics import INTERVALS, interval_text
 from carsim.report import run_tables as tables
@@ -64,7 +64,7 @@ def answer(run: StoredRun) -> Iterator[str]:
     streams = f"{count(run.videos_per_batch, 'stream')} of {own.text('stream_tokens_per_s')}"
     yield (
         f"{own.policy} decodes {own.text('tokens_per_s')} tokens/s ({streams}), "
-        f"{own.text('ms_per_token')} ms per step{_contexts(run)}{faster and ', '}{faster}."
+        f"{own.text('ms_per_token')} ms per step{faster and ', '}{faster}."
     )
     prompt = count(run.video.prompt_tokens, "token")
     yield (
@@ -116,13 +116,11 @@ def _kind_of_result(run: StoredRun) -> str:
 
 def _expected(run: StoredRun) -> str:
     """Seconds expected on a real board, with their interval from published systems."""
-    known, own = run.expected, run.own
+    known, unit = run.expected, "s"
+    figures = [each * run.own.seconds_per_video for each in (known.factor, known.low, known.high)]
     if run.video.kind == "text":
-        speed, unit = float(own.get("stream_tokens_per_s") or 0.0), "tokens/s"
-        figures = (speed / factor for factor in (known.factor, known.high, known.low))
-    else:
-        seconds, unit = own.seconds_per_video, "s"
-        figures = (factor * seconds for factor in (known.factor, known.low, known.high))
+        unit, speed = "tokens/s", run.own["stream_tokens_per_s"]
+        figures = [speed / each for each in (known.factor, known.high, known.low)]
     value, low, high = map(number, figures)
     return (
         f"; expect {value} {unit} on a board ({low} to {high} {unit}: {coverage(known.systems)}, "
@@ -140,9 +138,8 @@ def _timed(policy: StoredPolicy) -> str:
 
 
 def _approximations(policy: StoredPolicy, dense: StoredPolicy) -> str:
-    parts = [f"replay of {policy.text('replay_eligible')}"] if policy.replays else []
-    if policy.attention != dense.attention:
-        parts.append(f"{policy.attention['kind']} attention")
+    parts = [f"replay of {policy.text('replay_eligible')}"] * policy.replays
+    parts += [f"{policy.attention['kind']} attention"] * (policy.attention != dense.attention)
     return " and ".join(parts) or "it"
 
 
@@ -153,11 +150,9 @@ def _seconds(run: StoredRun) -> str:
     if run.videos_per_batch > 1:
         text += f" ({own.text('latency_s')} s for {run.videos_per_batch} videos at once)"
     slowest = own.text(INTERVALS["seconds_per_video"][1])
-    if run.bandwidth_interval is None or slowest == own.text("seconds_per_video"):
-        return text
-    return (
-        f"{text} at the modelled bandwidth; {slowest} s at the lowest one measured on such boards"
-    )
+    if run.bandwidth_interval and slowest != own.text("seconds_per_video"):
+        text += f" at the modelled bandwidth; {slowest} s at the lowest one measured on such boards"
+    return text
 
 
 def _joules(own: StoredPolicy, metric: str) -> str:
@@ -167,11 +162,11 @@ def _joules(own: StoredPolicy, metric: str) -> str:
 
 
 def _head(run: StoredRun) -> str:
-    does, seconds, how, joint = "leave out", run.latency_with_head_s, "with", " and"
+    does, other, seconds = "leave out", "with", run.latency_with_head_s
     if run.head_included:
-        does, seconds, how, joint = "include", run.latency_without_head_s, "without", ", but not"
-    pixels = f"{joint} pixel decoding" if run.video.kind == "video" else ""
-    return f"These figures {does} the head ({number(seconds)} s per batch {how} it){pixels}."
+        does, other, seconds = "include", "without", run.latency_without_head_s
+    pixels = " Neither includes pixel decoding." if run.video.kind == "video" else ""
+    return f"These figures {does} the head ({number(seconds)} s per batch {other} it).{pixels}"
 
 
 def _speedup(run: StoredRun) -> str:
@@ -179,12 +174,6 @@ def _speedup(run: StoredRun) -> str:
     value, low, high, _ = speedup(run)
     first, text, last = (f"{each:.3f}" for each in (low, value, high))
     return text if first == last else f"{text} ({first} to {last})"
-
-
-def _contexts(run: StoredRun) -> str:
-    first = run.video.prompt_tokens + 1
-    contexts = "contexts" if run.video.steps > 1 else "a context"
-    return f" at {contexts} of {span(number(first), number(first + run.video.steps - 1), ' to ')}"
 
 
 def _roofline(run: StoredRun) -> str:
@@ -198,12 +187,9 @@ def _roofline(run: StoredRun) -> str:
 
 
 def _best_resource(run: StoredRun) -> Iterator[str]:
-    if run.elasticities:
-        most = min(run.elasticities, key=lambda each: each.latency_change_per_10_percent)
-        change = most.latency_change_per_10_percent
-        what = "time per step" if run.video.kind == "text" else "latency"
-        effect = f"{most.resource} ({what} {signed_percent(change)})" if change < 0 else "nothing"
-        yield f"Most effective: 10 % more of {effect}."
+    for most in sorted(run.elasticities, key=lambda each: each.latency_change_per_10_percent)[:1]:
+        change = signed_percent(most.latency_change_per_10_percent)
+        yield f"Most effective: 10 % more of {most.resource} (latency {change})."
 
 
 def fullest(run: StoredRun) -> list[tuple[str, float]]:
@@ -235,18 +221,12 @@ def _energy_in_words(run: StoredRun) -> str:
     total = fsum(parts.values())
     largest = sorted(parts.items(), key=lambda part: -part[1])[:MOST_LINES]
     texts = [f"{name} {number(value)} J ({value / total:.0%})" for name, value in largest]
-    if len(parts) > MOST_LINES:
-        texts.append(f"other {1 - fsum(value for _, value in largest) / total:.0%}")
     return f"Energy by part: {', '.join(texts)}."
 
 
 def _origin(run: StoredRun) -> str:
     text = f"{run.design} ({run.design_sha256[:7]})"
-    if run.is_stated:
-        text += ", assumed decisions" if run.own.replays else ", dense"
-    else:
-        text += " on " + ", ".join(
-            f"{each.name.partition(':')[0].removesuffix('.npz')} ({each.sha256[:7]})"
-            for each in run.traces
-        )
+    if not run.is_stated:
+        traces = (f"{each.name.partition(':')[0]} ({each.sha256[:7]})" for each in run.traces)
+        text += f" on {', '.join(traces)}"
     return f"{text}, {run.fidelity}, carsim {run.carsim_version}"

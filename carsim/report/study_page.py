@@ -1,18 +1,16 @@
 """The store of a sweep or a search as a page: the answer, the front, and misfits with reasons."""
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
 
 from carsim.base.text import Figure, Table, count
 from carsim.explore.frame import origin_note
-from carsim.explore.store import STORE_FILE
 from carsim.metrics import METRICS
 from carsim.report.figures.pareto import axis_title, front_plot, heading
 from carsim.report.front_table import MOST_ROWS, front_notes, front_table, text_of
-from carsim.report.html import chart, links_to, page
+from carsim.report.html import chart, page
 from carsim.report.stored_study import StoredStudy
 
 MOST_VALUES = 24
@@ -21,17 +19,13 @@ MOST_VALUES = 24
 BETTER = {"min": "the least", "max": "the most"}
 STATUS = {"misfit": "do not", "invalid": "were refused", "failed": "could not be evaluated"}
 
-BESIDE = ("points.parquet", "points.csv", "study.yaml", STORE_FILE)
-"""Files of a study's folder that a page links to."""
 
-
-def study_page(study: StoredStudy, folder: Path, address: str) -> str:
+def study_page(study: StoredStudy, links: Sequence[str]) -> str:
     """The page of a study as HTML.
 
     Args:
         study: The study.
-        folder: Folder in which it is stored.
-        address: Of that folder in the page's links; empty if both are in the same place.
+        links: Names of files beside the page.
 
     Raises:
         InputError: Its objectives or constraints are none, or plotly is not installed.
@@ -48,7 +42,7 @@ def study_page(study: StoredStudy, folder: Path, address: str) -> str:
         asked=list(_asked(study)),
         misfits=_misfits(study),
         notes=list(front_notes(study)),
-        links=links_to(BESIDE, folder, address),
+        links=links,
     )
 
 

@@ -172,7 +172,7 @@ def test_a_bad_value_is_refused_in_place_and_changes_nothing(tab: Any) -> None:
 
 def test_a_pinned_design_is_compared(tab: Any) -> None:
     tab.locator("#pin").click()
-    tab.wait_for_selector('#comparison p:has-text("like A")')
+    tab.wait_for_selector('#comparison p:has-text("as in A")')
     tab.locator("#cores").fill("1")
     tab.keyboard.press("Enter")
     tab.wait_for_selector('#comparison td:has-text("machine.cores")', state="attached")

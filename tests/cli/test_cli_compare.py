@@ -16,15 +16,8 @@ def test_the_command_prints_what_differs_and_what_it_did(prints, tmp_path):
     save_report(tiny_report(CLOCK), tmp_path / "b")
     out = prints("compare", tmp_path / "a", tmp_path / "b")
     assert re.search(r"board.fabric_clock_mhz +250.0 +500.0", out)
-    for text in (
-        "B finishes a video in",
-        "time per video [s]",
-        "QKV projection",
-        "Every policy, per video",
-    ):
+    for text in ("In B, a video takes ", "time per video [s]", "QKV projection"):
         assert text in out
-    for row in tiny_report().rows:
-        assert row.variant.name in out
     same = prints("compare", tmp_path / "a", tmp_path / "a")
     assert "Nothing differs in design, traces or options." in same
 
@@ -44,7 +37,7 @@ def test_the_command_simulates_designs_with_their_changes(call, prints, tmp_path
 def test_designs_without_a_trace_are_compared_on_what_is_stated(prints, tmp_path):
     design, _ = write_inputs(tmp_path)
     out = prints("compare", design, design, "--workload", "text:2+4", "--set-b", CLOCK)
-    assert "per text of a batch." in out, "the batch of four is finished at once"
+    assert "In B, a text takes " in out
 
 
 def test_tricks_are_compared_on_one_machine(prints, tmp_path):

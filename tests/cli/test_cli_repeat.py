@@ -40,7 +40,7 @@ def test_the_same_run_has_the_same_figures(prints, ran):
 def test_other_inputs_are_named_with_the_figures_that_they_moved(call, ran):
     rewritten(ran, lambda found: found["manifest"]["versions"].update(numpy="0.1"))
     status, out, _ = call("run", ran)
-    assert (status, "What has changed, without effect" in out) == (0, True)
+    assert (status, "What has changed" in out) == (0, True)
     assert "versions.numpy" in out
     text = Path("toy.yaml").read_text()
     faster = text.replace("{preset: zcu102}", "{preset: zcu102, fabric_clock_mhz: 500.0}")

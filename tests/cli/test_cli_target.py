@@ -32,5 +32,5 @@ def test_decisions_of_a_trace_are_taken_at_its_scope_and_rows(prints):
 def test_what_misses_a_price_lacks_no_speed(call):
     asked = ("--model", "llama3.2_1b", "--boards", "kv260,u280", "--minimise", "ms_per_token")
     out = call("search", "--workload", "text:2+2", *asked, "--target", "cost_usd <= 300")[1]
-    assert "The fastest in less ms_per_token: u280" in out
+    assert "The fastest with less ms_per_token: u280" in out
     assert "It lacks" not in out

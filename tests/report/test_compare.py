@@ -23,7 +23,7 @@ def test_a_run_is_like_itself() -> None:
     same = compare(tiny_report(), tiny_report())
     assert same.spec == same.inputs == same.notes == ()
     assert all(change.difference in (0, None) for change in (*same.metrics, *same.breakdown))
-    assert next(iter(answer(same))).endswith("s, like A.")
+    assert next(iter(answer(same))).endswith("s, as in A.")
 
 
 def test_what_differs_is_named_by_path() -> None:
@@ -41,7 +41,7 @@ def test_an_order_is_certain_where_intervals_of_boards_are_apart() -> None:
         other = run.model_copy(update={"expected": wide, "result": "calibrated"})
         return [text for text in answer(RunComparison(faster().b, other)) if " interval" in text]
 
-    assert "as the 90 % intervals overlap:" in of(1.0)[0]
+    assert "90 % intervals of A and B overlap:" in of(1.0)[0]
     assert "do not overlap:" in of(1.5 * known.high / known.low)[0]
     assert [text for text in answer(faster()) if text.startswith("A is ")] == []
 
@@ -137,4 +137,4 @@ def test_a_limit_that_moves_is_told() -> None:
     wide = compare(tiny_report(), tiny_report("board.memories.ps_ddr.ports.count=1"))
     before, after = ({e.phase: e.limited_by for e in run.limits} for run in (wide.a, wide.b))
     assert before != after, "the premise"
-    assert [text for text in answer(wide) if text.startswith("Limited by ")]
+    assert [text for text in answer(wide) if text.startswith("Limited otherwise in B: ")]

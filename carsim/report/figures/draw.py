@@ -2,10 +2,12 @@
 
 import io
 import textwrap
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
@@ -67,44 +69,33 @@ def on_paper(plot: Plot, width_in: float) -> Plot:
 def draw(plot: Plot) -> Figure:
     """The plot as a figure of matplotlib; save it within :func:`.style.style`."""
     with style.style():
-        figure = style.new_figure(*plot.size_in, plot.title, misfit=plot.misfit)
+        figure = style.new_figure(*plot.size_in, plot.full_title, misfit=plot.misfit)
         count, is_narrow = len(plot.panels), plot.size_in[0] < NARROW_IN
         if is_narrow:  # constrained layout may leave out half of an axis' last number
             figure.set_layout_engine("constrained", w_pad=PAD_IN)
         columns = {"x": 1, "y": count}.get(plot.shares, min(plot.columns, count))
-        rows = -(-count // columns)
         shares = [panel.share for panel in plot.panels]
         how: dict[str, Any] = {f"share{axis}": plot.shares == axis for axis in "xy"}
         how["width_ratios"] = shares if plot.shares == "y" else None
         how["height_ratios"] = shares if columns == 1 else None
-        grid = figure.subplots(rows, columns, squeeze=False, **how).flat
-        for place, axes in enumerate(grid):
-            if place >= count:
-                axes.set_visible(False)
-                continue
-            is_last = plot.shares != "x" or place == count - 1
-            shape = {"is_narrow": is_narrow, "is_low": is_narrow or plot.size_in[1] < LOW_IN}
-            _draw_panel(axes, plot.panels[place], is_last=is_last, **shape)
-            if plot.panels[place].categories and (place == 0 or plot.shares != "y"):
-                names = plot.panels[place].categories
-                if is_narrow:
-                    names = tuple(textwrap.fill(name, LINE) for name in names)
-                axes.set_yticks(range(len(names)), names)
-                if plot.strong is not None:
-                    axes.get_yticklabels()[plot.strong].set_fontweight("bold")
-                axes.tick_params(axis="y", length=0)
-                axes.set_ylim(len(names) - 0.5, -0.5)
-        entries = {
-            label: handle
-            for axes, panel in zip(figure.axes, plot.panels, strict=False)
-            if len(panel.series) > 1 or plot.shares == "x"
-            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-        }
+        grid = figure.subplots(-(-count // columns), columns, squeeze=False, **how).flat
+        for axes in grid[count:]:
+            axes.set_visible(False)
+        entries: dict[str, Any] = {}
+        for place, (axes, panel) in enumerate(zip(grid, plot.panels, strict=False)):
+            _draw_panel(axes, panel, is_narrow, is_low=is_narrow or plot.size_in[1] < LOW_IN)
+            if plot.shares == "x" and place < count - 1:
+                axes.set_xlabel("")
+            if panel.categories and (place == 0 or plot.shares != "y"):
+                _name_lines(axes, panel.categories, plot.strong, is_narrow)
+            if len(panel.series) > 1 or plot.shares == "x":
+                handles, labels = axes.get_legend_handles_labels()
+                entries |= dict(zip(labels, handles, strict=True))
         if len(entries) > 1:
             needed = 6 + max(map(len, entries))
             columns = max(1, int(CHARACTERS_PER_INCH * plot.size_in[0]) // needed)
-            texts, handles = entries.keys(), entries.values()
-            figure.legend(handles, texts, loc="outside lower center", ncols=columns)
+            look: dict[str, Any] = {"loc": "outside lower center", "ncols": columns}
+            figure.legend(entries.values(), entries.keys(), **look)
     return figure
 
 
@@ -122,7 +113,15 @@ def save(plot: Plot, path: Path, file_format: str = "") -> None:
     path.write_bytes(image(plot, file_format or path.suffix.removeprefix(".")))
 
 
-def _draw_panel(axes: Axes, panel: Panel, *, is_last: bool, is_narrow: bool, is_low: bool) -> None:
+def _name_lines(axes: Axes, names: Sequence[str], strong: int | None, is_narrow: bool) -> None:
+    axes.set_yticks(range(len(names)), [textwrap.fill(n, LINE) if is_narrow else n for n in names])
+    if strong is not None:
+        axes.get_yticklabels()[strong].set_fontweight("bold")
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+
+
+def _draw_panel(axes: Axes, panel: Panel, is_narrow: bool, is_low: bool) -> None:
     for series in panel.series:
         _draw_series(axes, series)
     for place in panel.verticals:
@@ -145,18 +144,17 @@ def _draw_panel(axes: Axes, panel: Panel, *, is_last: bool, is_narrow: bool, is_
         axes.set_xlim(0, ROOM * max(x for each in panel.series for x in each.x if x is not None))
     label = textwrap.fill(panel.x_label, 2 * LINE) if is_narrow else panel.x_label
     upright = textwrap.fill(panel.y_label, LINE + 6) if is_low else panel.y_label
-    axes.set(xlabel=label if is_last else "", ylabel=upright)
+    axes.set(xlabel=label, ylabel=upright)
     axes.grid(axis="x" if panel.categories else "y" if panel.verticals else "both")
 
 
 def _draw_series(axes: Axes, series: Series) -> None:
     look: dict[str, Any] = {"label": series.name or None, "color": series.colour}
-    x, y = _numbers(series.x), _numbers(series.y)
+    x, y = (np.array(values, float) for values in (series.x, series.y))  # None is no number
     if series.mark == "bar":
-        starts = list(series.base) or [0.0] * len(x)
-        lengths = [end - start for start, end in zip(starts, x, strict=True)]
+        starts = np.array(series.base or [0.0] * len(x))
         look |= {"hatch": 3 * series.hatch, "edgecolor": "white", "linewidth": 0.5}
-        bars = axes.barh(y, lengths, left=starts, height=series.height, **look)
+        bars = axes.barh(y, x - starts, left=starts, height=series.height, **look)
         if series.text:
             axes.bar_label(bars, list(series.text), padding=3, fontsize=8)
         return
@@ -164,10 +162,7 @@ def _draw_series(axes: Axes, series: Series) -> None:
         axes.stairs(y, x, baseline=None, linestyle=DASHES[series.dash], linewidth=1.4, **look)
         return
     if series.low:
-        interval = [
-            [value - low for value, low in zip(x, series.low, strict=True)],
-            [high - value for value, high in zip(x, series.high, strict=True)],
-        ]
+        interval = np.abs(np.array([series.low, series.high]) - x)
         axes.errorbar(x, y, xerr=interval, fmt="none", ecolor=style.GREY, capsize=3)
     look["marker"] = None if series.mark == "line" else series.marker
     look["linestyle"] = "none" if series.mark == "points" else DASHES[series.dash]
@@ -177,7 +172,3 @@ def _draw_series(axes: Axes, series: Series) -> None:
     axes.plot(x, y, **look)
     for label, point in zip(series.text, zip(x, y, strict=True), strict=False):
         axes.annotate(label, point, (6, -3), textcoords="offset points", fontsize=7.5)
-
-
-def _numbers(values: Any) -> list[float]:
-    return [float("nan") if value is None else float(value) for value in values]

@@ -8,9 +8,9 @@ import html
 import math
 import textwrap
 from collections.abc import Sequence
+from operator import sub
 from typing import Any
 
-from carsim.base.text import number
 from carsim.report.figures import style
 from carsim.report.figures.plot import Panel, Plot, Series
 
@@ -84,15 +84,15 @@ def _trace(series: Series, panel: Panel) -> Json:
     colour = series.colour if isinstance(series.colour, str) else list(series.colour)
     trace: Json = {"name": escaped(series.name), "x": list(series.x), "y": list(series.y)}
     trace["showlegend"] = bool(series.name) and len(panel.series) > 1
-    trace["hovertemplate"] = "%{y:.1f}"
-    if panel.categories or series.hover:
-        trace["hovertext"] = [escaped(text) for text in series.hover or _told(series, panel)]
+    trace["hovertemplate"] = "%{x:.4g}" if panel.categories else "%{y:.1f}"
+    if series.hover:
+        trace["hovertext"] = list(map(escaped, series.hover))
         trace["hovertemplate"] = "%{hovertext}<extra></extra>"
     if series.keys:
         trace["customdata"] = list(series.keys)
     if series.mark == "bar":
         base = list(series.base) or [0.0] * len(series.x)
-        lengths = [(end or 0.0) - start for start, end in zip(base, series.x, strict=True)]
+        lengths = list(map(sub, [end or 0.0 for end in series.x], base))
         pattern = {"shape": series.hatch, "fillmode": "overlay", "fgcolor": "rgba(255,255,255,0.6)"}
         trace |= {"type": "bar", "orientation": "h", "base": base, "x": lengths}
         trace |= {"width": series.height, "marker": {"color": colour, "pattern": pattern}}
@@ -103,8 +103,9 @@ def _trace(series: Series, panel: Panel) -> Json:
         trace["marker"] = {"color": colour, "size": 1.7 * series.size, "symbol": symbol}
         trace["marker"]["line"] = {"width": 2, "color": colour}
     if series.low:
-        ends = zip(series.low, (value or 0.0 for value in series.x), series.high, strict=True)
-        below, above = zip(*((at - low, high - at) for low, at, high in ends), strict=True)
+        at = [value or 0.0 for value in series.x]
+        above = list(map(sub, series.high, at))
+        below = list(map(sub, at, series.low))
         bars = {"array": above, "arrayminus": below, "color": style.GREY, "thickness": 1.2}
         trace["error_x"] = {"type": "data", "symmetric": False, **bars}
     if "lines" in trace["mode"]:
@@ -115,16 +116,6 @@ def _trace(series: Series, panel: Panel) -> Json:
         trace["y"] = [*series.y, series.y[-1]]
         trace["line"]["shape"] = "hv"
     return trace
-
-
-def _told(series: Series, panel: Panel) -> list[str]:
-    """For each number its line, the name of the series, and the number with the axis's label."""
-    places = [round(y) for y in series.y if y is not None]
-    return [
-        f"{panel.categories[place]}: {series.name} {'-' if x is None else number(x)}, "
-        f"{panel.x_label}"
-        for place, x in zip(places, series.x, strict=True)
-    ]
 
 
 def _domains(shares: Sequence[float]) -> list[list[float]]:

@@ -103,7 +103,9 @@ def _drawn(
     for name, (colour, hatch) in zip(names, cycle(LOOKS), strict=False):
         own = [(tracks.index(track), a, b) for track, each, a, b in shown if each == name]
         lines, starts, ends = zip(*own, strict=True)
-        series.append(Series(name, ends, lines, "bar", colour, starts, hatch=hatch))
+        hover = [f"{name}: {a:.6g} to {b:.6g} {unit}" for a, b in zip(starts, ends, strict=True)]
+        bars = Series(name, ends, lines, "bar", colour, starts, hover=hover, hatch=hatch)
+        series.append(bars)
     panel = Panel(f"time [{unit}]", tuple(series), categories=tuple(tracks), x_range=window)
     height = 1.6 + 0.28 * len(tracks)
     return Plot(title, (panel,), alt="Work over time, by track", size_in=(10.0, height), shares="y")

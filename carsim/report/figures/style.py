@@ -48,14 +48,13 @@ def style() -> AbstractContextManager[None]:
 
 
 def new_figure(width_in: float, height_in: float, title: str, *, misfit: bool) -> "Figure":
-    """An empty figure with its title, marked if it is of a design that does not fit."""
+    """An empty figure with its title, in red if it is of a design that does not fit."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width_in, height_in), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
-    mark = "MISFIT, this design does not fit its board: " if misfit else ""
     look: Any = {"fontsize": 10.5, "fontweight": "bold", "color": VERMILION if misfit else BLACK}
-    text = textwrap.fill(mark + title, round(width_in * CHARACTERS_PER_INCH))
+    text = textwrap.fill(title, round(width_in * CHARACTERS_PER_INCH))
     figure.suptitle(text, x=0.01, ha="left", **look)
     return figure
