@@ -118,11 +118,11 @@ class ReplayHooks:
             return replay
         frame, place = divmod(step, self._per_frame)
         seen = self._seen(layer, frame, mlp_input)
-        if policy.replay.scores(layer, step, self._per_frame):
+        if policy.scores(layer, step, self._per_frame):
             score = policy.rule.score(self._state, layer, place, seen)
             self.tas[step, layer] = score
             before = self.replay[place : step : self._per_frame, layer]  # [frames, B]
-            replay = policy.replay.decide(score, layer, policy.replay.worn(before))
+            replay = policy.decide(score, layer, policy.worn(before))
         policy.rule.computed(self._state, layer, place, ~replay, seen)
         return replay
 
