@@ -218,10 +218,10 @@ class OfAnn(Reader):
         forced = seen & ((slots < policy.sinks) | (own - slots < policy.window))  # [n, last]
         free = seen & ~forced
         scores: Array | None = None
-        if self.state.codes is not None:
+        kept = self.state[layer, 0, ..., :last]  # [KV, t, last], or [KV, hd, last]
+        if policy.search == "lsh":
             planes = policy._planes(q.shape[-1])
             codes = signatures(q, planes)  # [KV, g, n, t]
-            kept = self.state.codes[layer, 0, :, :, :last]  # [KV, t, last]
             found = np.zeros((len(q), *seen.shape), bool)
             for served in range(q.shape[1]):
                 for table in range(policy.tables):
@@ -232,8 +232,7 @@ class OfAnn(Reader):
             wanted: Ints = np.count_nonzero(found, axis=-1)  # [KV, n]
         else:
             wanted = policy._kept(np.arange(first, last) + 1)
-            keys = self.state.keys[layer, 0, :, :last]  # [KV, last, hd]
-            scores = (q @ keys[:, None].swapaxes(-1, -2)).max(axis=1)  # [KV, n, last]
+            scores = (q @ kept[:, None]).max(axis=1)  # [KV, n, last]
         if self._random is not None:
             scores = self._drawn((len(q), *seen.shape))
         assert scores is not None

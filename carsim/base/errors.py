@@ -72,5 +72,11 @@ class SolverError(InputError):
     exit_status = 4
 
 
+def first_line(error: Exception) -> str:
+    """The first line of what a library's exception says, or the name of its class."""
+    lines = str(error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__)[:160]
+
+
 class IgnoredKeyWarning(FutureWarning):
     """A key of a design that has lost its meaning: accepted, and left out."""

@@ -15,7 +15,6 @@ from carsim.cli.console import progress_bar, say
 
 if TYPE_CHECKING:
     from carsim.decisions.trace import Trace
-    from carsim.decoder.capture import References
     from carsim.decoder.recipe import AnyRecipe
 
 
@@ -129,7 +128,6 @@ def _capture_all(
     for path, recipe, _ in asked:
         refuse_existing(out or path.parent / recipe.output, overwrite=overwrite)
         check_needs(recipe, path.parent)
-    references: References = {}
     load = lru_cache(maxsize=1)(load_checkpoint)  # once for all thresholds
     for path, recipe, options in asked:
         with progress_bar(f"decoding {recipe.name}") as progress:
@@ -138,9 +136,7 @@ def _capture_all(
                 model = load(folder, dtype=recipe.dtype, device=device)
                 trace = capture_hf(model, recipe, progress=progress)
             else:
-                trace = decode_recipe(
-                    recipe, path.parent, workers=workers, progress=progress, references=references
-                )
+                trace = decode_recipe(recipe, path.parent, workers=workers, progress=progress)
         plugins = "".join(f" --plugin {Path(file).name}" for file in loaded_plugins())
         command = f"carsim capture {path.name}{options}{plugins}"
         meta = trace.meta.model_copy(update={"command": command})

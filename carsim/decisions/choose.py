@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from carsim.base.errors import InputError
-from carsim.base.text import count
 from carsim.decisions.attention import AttentionPolicy
 from carsim.decisions.attention.base import Ints
 from carsim.decisions.replay import ReplayRule, Scope
@@ -66,12 +65,9 @@ class Sources:
         ]
         for trace, shape in zip(self.traces, shapes, strict=True):
             if isinstance(self.tau, tuple) and len(self.tau) != trace.n_layers:
-                raise InputError(
-                    "policy.tau",
-                    f"lists {count(len(self.tau), 'value')}, {trace.name} has "
-                    f"{count(trace.n_layers, 'layer')}",
-                    "give one number, or capture a trace of as many layers",
-                )
+                problem = f"lists {len(self.tau)} values, {trace.name} has {trace.n_layers} layers"
+                cure = "give one number, or capture a trace of as many layers"
+                raise InputError("policy.tau", problem, cure)
             if shape != shapes[0]:
                 problem = f"has (frames, tokens, rows, prompt) {shape}, unlike {first.name} with"
                 cure = "pass traces of the same video"
@@ -85,12 +81,9 @@ class Sources:
             InputError: They do not divide it.
         """
         if video.tokens_per_frame % self.tokens_per_step:
-            raise InputError(
-                "policy.tokens_per_step",
-                f"{self.tokens_per_step} tokens do not divide a "
-                f"{'frame' if video.kind == 'video' else 'text'} of {video.tokens_per_frame}",
-                "take a divisor of it",
-            )
+            whole = f"{'frame' if video.kind == 'video' else 'text'} of {video.tokens_per_frame}"
+            problem = f"{self.tokens_per_step} tokens do not divide a {whole}"
+            raise InputError("policy.tokens_per_step", problem, "take a divisor of it")
 
     def trace_for(self, attention: AttentionPolicy) -> Trace:
         """The trace that a policy with this attention consumes.
@@ -164,10 +157,7 @@ class Sources:
         if not attention.records:
             return none
         own = map_layers(self._resized(captured(trace), trace, video), n_layers)
-        label = f"{none.label}; keys are read as in {trace.name}"
-        if n_layers != trace.n_layers:
-            depth = count(trace.n_layers, "layer")
-            label += f", {depth} mapped to {n_layers} by relative depth"
+        label = f"{none.label}; keys are read as {own.label}"
         return replace(none, reads=own.reads, held=own.held, label=label)
 
     def _replayed(self, trace: Trace, attention: AttentionPolicy, video: Video) -> Decisions:
@@ -185,17 +175,11 @@ class Sources:
     def _recorded_under(self, attention: AttentionPolicy) -> Trace:
         """The trace of a policy, refused where it lacks what the policy reads."""
         trace = self.trace_for(attention)
-        if not attention.records or trace.meta.attention == attention:
-            return trace
-        if trace.meta.origin == STATED:
-            problem = f"what {attention.text} reads depends on the data, which nobody stated"
-            raise InputError("policy.attention", problem, "give a trace that was captured under it")
-        raise InputError(
-            trace.name,
-            f"was captured under {trace.meta.attention.text}; what {attention.text} reads depends "
-            "on the data",
-            "pass a trace that was captured under it",
-        )
+        if attention.records and trace.meta.attention != attention:
+            problem = f"was made under {trace.meta.attention.text}; what {attention.text} reads"
+            cure = "pass a trace that was captured under it"
+            raise InputError(trace.name, f"{problem} depends on the data", cure)
+        return trace
 
     def _resized(self, decisions: Decisions, trace: Trace, video: Video) -> Decisions:
         """Decisions of a trace for a video of as many frames and tokens as is asked for."""

@@ -94,5 +94,5 @@ def calibrate(
 
 def _ratio(recipe: Recipe, tas: Array, tau: float, tokens_per_frame: int) -> float:
     """Replay ratio over eligible steps of scores [S, L, B] at one tau, open loop."""
-    policy = recipe.model_copy(update={"tau": tau}).policy.replay
+    policy = recipe.model_copy(update={"tau": tau}).policy
     return replay_ratio(policy.decide_all(tas, tokens_per_frame), tokens_per_frame)[1]

@@ -8,9 +8,7 @@ the recipe's policy and beside it without replay, with dense attention, in the d
 arithmetic. Losses are those of the conditional row without guidance.
 """
 
-import hashlib
-import pickle
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,8 +23,9 @@ from carsim.decisions.trace import Trace, TraceMeta
 from carsim.decisions.trace.meta import MeasuredQuality, PerClip
 from carsim.decisions.trace.precision import DecoderPrecision
 from carsim.decoder.content import TOKENS_PER_FRAME, Codebook, load_codebook, load_scene
+from carsim.decoder.content.scenes import kept_share
 from carsim.decoder.content.videos import need_videos, read_video
-from carsim.decoder.group import Decoded, RowGroup, decode_group
+from carsim.decoder.group import RowGroup, decode_group
 from carsim.decoder.model import DecoderModel, load_model
 from carsim.decoder.quantise import quantise
 from carsim.decoder.recipe import AnyRecipe, Recipe, SceneRecipe, VideoRecipe
@@ -36,17 +35,9 @@ from carsim.decoder.workers import Progress, run_in_workers
 GROUP_ROWS = 8
 """Rows decoded together. Part of the result: other group sizes round differently."""
 
-References = dict[bytes, Decoded]
-"""Decodings that qualities were measured against, by a hash of all that went into them."""
-
 
 def capture(
-    recipe: Recipe,
-    folder: Path,
-    *,
-    workers: int = 2,
-    progress: Progress | None = None,
-    references: References | None = None,
+    recipe: Recipe, folder: Path, *, workers: int = 2, progress: Progress | None = None
 ) -> Trace:
     """Decode a recipe, and measure the quality it asks for.
 
@@ -55,8 +46,6 @@ def capture(
         folder: Where the recipe's files are.
         workers: Processes; changes nothing but the time.
         progress: Called with row-steps done and in all.
-        references: Decodings to measure quality against; used and added to, so that recipes of
-            the same clips share them.
 
     Raises:
         InputError: A file of the recipe cannot be used, the extra ``content`` is missing,
@@ -64,14 +53,16 @@ def capture(
     """
     check_needs(recipe, folder)
     codebook, groups = prepare(recipe, folder, workers=workers)
-    references = {} if references is None else references
     clips = 0 if recipe.quality is None else recipe.quality.clips
     # Whole groups, as other group sizes round differently.
     judged = groups[: -(-2 * clips // len(groups[0].prompts))]
-    own = [_true_tokens(group) for group in judged]
+    own = [_true_tokens(group) for group in judged] if recipe.sampling else judged
     beside = [_dense(group) for group in own]
-    found = _decode([*groups, *own, *beside], references, workers, progress)
-    references.update({_key(group): found[group] for group in beside})
+    todo = list(dict.fromkeys([*groups, *own, *beside]))
+    pieces = [partial(decode_group, group) for group in todo]
+    total = sum(group.work for group in todo)
+    results = run_in_workers(pieces, total=total, workers=workers, progress=progress)
+    found = dict(zip(todo, results, strict=True))
     decoded = [found[group] for group in groups]
 
     def joined(name: str) -> NDArray[Any]:
@@ -86,11 +77,13 @@ def capture(
     if recipe.quality is not None:
         nats = PerClip(own=losses(own), dense=losses(beside))
         quality = MeasuredQuality(first_frame=recipe.judged_from, teacher_forced_nats=nats)
-    weights, kept = groups[0].model.source, _kept_tokens(joined("tokens"))
-    meta, scores = metadata(recipe, weights, codebook.n_codes, kept, quality), joined("tas")
-    reads = {name: [each.kv[name] for each in decoded] for name in decoded[0].kv}
-    reads_joined = {name: np.concatenate(parts, axis=-1) for name, parts in reads.items()}
-    return Trace(joined("replay"), _kept_scores(recipe, scores), meta, **reads_joined)
+    clips_seen = joined("tokens").T.reshape(len(recipe.clips), -1, TOKENS_PER_FRAME)
+    kept = [round(kept_share(codes), 4) for codes in clips_seen]
+    meta = metadata(recipe, groups[0].model.source, codebook.n_codes, kept, quality)
+    reads = {
+        name: np.concatenate([each.kv[name] for each in decoded], axis=-1) for name in decoded[0].kv
+    }
+    return Trace(joined("replay"), _kept_scores(recipe, joined("tas")), meta, **reads)
 
 
 def check_needs(recipe: AnyRecipe, folder: Path) -> None:
@@ -167,10 +160,9 @@ def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> tuple[Codebook
 
 def _quantised(precision: DecoderPrecision, group: RowGroup, workers: int) -> Weights:
     """Weights in a precision, calibrated on the first frames of a group's clips."""
-    steps = min(precision.calibration.frames * TOKENS_PER_FRAME, group.config.n_steps)
+    steps = precision.calibration.frames * TOKENS_PER_FRAME
     piece = partial(quantise, replace(group, tokens=group.tokens[:steps]), precision)
-    total = len(group.prompts) * steps
-    return run_in_workers([piece], total=total, workers=min(workers, 1), progress=None)[0]
+    return run_in_workers([piece], total=1, workers=min(workers, 1), progress=None)[0]
 
 
 def _true_tokens(group: RowGroup) -> RowGroup:
@@ -182,24 +174,6 @@ def _dense(group: RowGroup) -> RowGroup:
     """The group without replay, sparse attention or rounding."""
     dense = DecoderPolicy((None,) * group.config.geometry.n_layers)
     return replace(group, policy=dense, quantised=None)
-
-
-def _key(group: RowGroup) -> bytes:
-    """A hash of all that goes into the decoding of a group."""
-    return hashlib.sha256(pickle.dumps(group)).digest()
-
-
-def _decode(
-    groups: Iterable[RowGroup], known: References, workers: int, progress: Progress | None
-) -> dict[RowGroup, Decoded]:
-    """The results of groups, each decoded once and none that is known."""
-    keys = {group: _key(group) for group in groups}
-    missing = {key: group for group, key in keys.items() if key not in known}
-    pieces = [partial(decode_group, group) for group in missing.values()]
-    total = sum(group.work for group in missing.values())
-    results = run_in_workers(pieces, total=total, workers=workers, progress=progress)
-    found = known | dict(zip(missing, results, strict=True))
-    return {group: found[key] for group, key in keys.items()}
 
 
 def metadata(
@@ -252,12 +226,9 @@ def _model(recipe: Recipe, codebook: Codebook, folder: Path) -> DecoderModel:
     model = load_model(path)
     numbers = recipe.decoded.model_dump(exclude={"name"})
     if model.geometry.model_dump(exclude={"name"}) != numbers or model.n_codes != codebook.n_codes:
-        raise InputError(
-            str(path),
-            f"has geometry {model.geometry} and {model.n_codes} codes, the recipe says "
-            f"{recipe.decoded} and its codebook {codebook.n_codes}",
-            "name the checkpoint, geometry and codebook that belong together",
-        )
+        has = f"has geometry {model.geometry} and {model.n_codes} codes, the recipe says"
+        cure = "name the checkpoint, geometry and codebook that belong together"
+        raise InputError(str(path), f"{has} {recipe.decoded} and {codebook.n_codes}", cure)
     return model
 
 
@@ -266,14 +237,5 @@ def _kept_scores(recipe: Recipe, tas: Array) -> Array:
     if recipe.tas_step is None:
         return tas
     coarse = (np.round(tas / recipe.tas_step) * recipe.tas_step).astype(tas.dtype)
-    tau = np.array([np.nan if each is None else each for each in recipe.policy.tau])[:, None]
-    kept: Array = np.where((coarse > tau) == (tas > tau), coarse, tas)
-    return kept
-
-
-def _kept_tokens(tokens: NDArray[np.int64]) -> list[float]:
-    """Share of tokens equal to those at the same place one frame before, per clip."""
-    frames = tokens.reshape(-1, TOKENS_PER_FRAME, tokens.shape[1])
-    if len(frames) == 1:
-        return [0.0] * tokens.shape[1]
-    return [round(float(share), 4) for share in (frames[1:] == frames[:-1]).mean(axis=(0, 1))]
+    exceeds = recipe.policy.exceeds
+    return np.where(exceeds(coarse) == exceeds(tas), coarse, tas)

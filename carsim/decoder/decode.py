@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.decisions.attention import Query, Selection
-from carsim.decisions.replay import Replay, Seen
+from carsim.decisions.replay import Seen
 from carsim.decoder.layers import attend, attend_prompt, gated, rms_norm, rotate
 from carsim.decoder.structures import (
     Array,
@@ -104,7 +104,7 @@ def decode_step(
         np.repeat(table[slot - state.padding][:, None], shape.n_heads + shape.n_kv_heads, axis=1)
         for table in (state.cos, state.sin)
     )
-    step = _Step(config, policy, policy.replay, weights, state, cos, sin, record)
+    step = _Step(config, policy, weights, state, cos, sin, record)
     for layer in range(shape.n_layers):
         x = _mlp_or_replay(step, layer, *_attention(step, layer, x))
         if (state.step + 1) % config.tokens_per_frame == 0:
@@ -120,7 +120,6 @@ class _Step(NamedTuple):
 
     config: Config
     policy: DecoderPolicy
-    decisions: Replay
     weights: Weights
     state: State
     cos: Array
@@ -174,10 +173,10 @@ def _mlp_or_replay(step: _Step, layer: int, x: Array, query: Query, chosen: Sele
     keys, frame = partial(_cached, query.keys), state.step // tokens_per_frame
     seen = Seen(query.q, query.q_rotated, keys, normed, tokens_per_frame, frame)
     replay, tas = np.zeros(len(x), bool), None
-    if step.decisions.scores(layer, state.step, tokens_per_frame):
+    if policy.scores(layer, state.step, tokens_per_frame):
         tas = rule.score(state.rule, layer, place, seen)  # [B]
         worn = None if rule.max_age is None else state.age[layer, :, place] >= rule.max_age
-        replay = step.decisions.decide(tas, layer, worn)
+        replay = policy.decide(tas, layer, worn)
     state.age[layer, :, place] = (state.age[layer, :, place] + 1) * replay
 
     # MLP of the rows that compute; the others add what is held for this place of the frame

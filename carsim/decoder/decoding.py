@@ -80,7 +80,7 @@ class BaseRecipe(Section):
         self.rule.check(body.n_heads, body.hidden_size)
         self.rule.check_layers(body.n_layers)
         taus = tau if isinstance(tau, tuple) else (tau,) * body.n_layers
-        return DecoderPolicy(taus, self.rule, self.attention, self.decision_scope, pairs)
+        return DecoderPolicy(taus, self.rule, self.decision_scope, pairs, self.attention)
 
     def metadata(self, **more: Any) -> TraceMeta:
         """Metadata of a trace: what the recipe says under the same names, and more.

@@ -5,16 +5,16 @@ query heads per key head, hd head size, F feed-forward size, N tokens per frame,
 decode steps, P prompt slots, C = P + S cache slots.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.decisions.attention import AttentionPolicy, CacheShape, Dense, KvReads, Query, Selection
+from carsim.decisions.attention import PLAIN, AttentionPolicy, CacheShape, KvReads, Query, Selection
 from carsim.decisions.attention.base import Array as Array
 from carsim.decisions.attention.base import Bools, Ints
-from carsim.decisions.replay import FASTCAR, DecoderShape, Pairs, Replay, ReplayRule, Scope, Seen
+from carsim.decisions.replay import DecoderShape, Replay, Seen
 from carsim.decisions.trace import Geometry
 from carsim.decoder.precision import EXACT, Arithmetic
 
@@ -55,28 +55,10 @@ class Config:
 
 
 @dataclass(frozen=True)
-class DecoderPolicy:
-    """The decoder skips MLPs by replay, and keys by its attention policy.
+class DecoderPolicy(Replay):
+    """The decoder skips MLPs by replay, and keys by its attention policy."""
 
-    Attributes:
-        tau: One threshold per layer; see :class:`~carsim.decisions.replay.Replay` for it and for
-            others.
-        rule: Rule of the score.
-        attention: Attention policy.
-        scope: Rows that decide together.
-        pairs: Guidance pairs, for scope ``pair``.
-    """
-
-    tau: tuple[float | None, ...]
-    rule: ReplayRule = FASTCAR
-    attention: AttentionPolicy = field(default_factory=Dense)
-    scope: Scope = "row"
-    pairs: Pairs = ()
-
-    @property
-    def replay(self) -> Replay:
-        """The decisions."""
-        return Replay(self.tau, self.rule, self.scope, self.pairs)
+    attention: AttentionPolicy = PLAIN
 
 
 @dataclass(frozen=True, eq=False)

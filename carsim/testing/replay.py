@@ -40,7 +40,7 @@ def decides_alike(rule: ReplayRule) -> None:
     policy = with_tau(rule)
     first, again = (decode_rows(make_config(), policy).kept for _ in range(2))
     holds(first.tas.tobytes() == again.tas.tobytes(), "equal inputs give equal scores")
-    decided = policy.replay.decide_all(first.tas, 3)
+    decided = policy.decide_all(first.tas, 3)
     holds(first.replay == decided, "rows replay where score > tau, and no place for too long")
     for row in range(4):
         alone = decode_rows(make_config(), policy, [row]).kept

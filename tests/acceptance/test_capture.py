@@ -293,9 +293,9 @@ def test_kinds_of_attention_from_outside_are_captured(tmp_path, attention, tiny)
 @pytest.mark.parametrize(
     ("rule", "tau", "words"),
     [
-        ({"kind": "tas", "form": "paper", "head": 1}, 0.2, "TAS (paper form, head 1)"),
-        ({"kind": "tas", "offset": 1}, 0.2, "TAS (released form, key one place later)"),
-        ({"kind": "input_change"}, -0.2, "input change (8 bit, all elements)"),
+        ({"kind": "tas", "form": "paper", "head": 1}, 0.2, "TAS (form paper, head 1, offset 0)"),
+        ({"kind": "tas", "offset": 1}, 0.2, "TAS (form released, offset 1)"),
+        ({"kind": "input_change"}, -0.2, "input change (bits 8)"),
         ({"kind": "cosine"}, 0.9, "cosine of queries (head 0)"),
     ],
 )

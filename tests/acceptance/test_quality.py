@@ -1,7 +1,6 @@
 """Quality end to end: measured while capturing, kept in the trace, shown by the command line."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,7 @@ from recipe_maker import make_recipe, read
 from carsim.base.statistics import Interval
 from carsim.cli import carsim
 from carsim.decisions.trace import Trace, save_trace
-from carsim.decoder import capture as capturing
-from carsim.decoder.capture import References, capture, prepare
+from carsim.decoder.capture import capture, prepare
 from carsim.decoder.group import decode_group
 from carsim.decoder.structures import DecoderPolicy
 
@@ -77,24 +75,6 @@ def test_any_approximation_alone_is_measured_against_dense(tmp_path, changes, le
     assert quality.n_clips == 1
     assert (quality.loss.mean == 0) == (least == 0)
     assert abs(quality.loss.mean) >= least
-
-
-def test_captures_share_what_they_are_measured_against(tmp_path, monkeypatch):
-    """Another tau decodes itself, sampled and with true tokens, and no reference."""
-    decoded: list[int] = []
-
-    def counting(pieces: Sequence[Any], **options: Any) -> list[Any]:
-        decoded.append(len(pieces))
-        return [piece(lambda units: None) for piece in pieces]
-
-    monkeypatch.setattr(capturing, "run_in_workers", counting)
-    references: References = {}
-    first = read(measured_recipe(tmp_path, n_frames=2))
-    capture(first, tmp_path, references=references)
-    second = first.model_copy(update={"tau": 0.5})
-    shared = capture(second, tmp_path, references=references)
-    assert decoded == [3, 2]
-    assert shared.meta == capture(second, tmp_path).meta
 
 
 def test_info_shows_the_quality(measured: Trace) -> None:

@@ -21,7 +21,7 @@ def test_a_trace_of_another_choice_is_refused_in_one_line(call, refuses, toy, tm
     quarter = HALF.replace("0.5", "0.25")
     for policy in (quarter, "policy.attention={kind: ann}"):
         err = refuses("run", toy[0], "--trace", path, "--set", policy)
-        assert "draft.npz: was captured under draft attention (" in err
+        assert "draft.npz: was made under draft attention (" in err
         assert "depends on the data; pass a trace that was captured under it" in err
     refuses("run", toy[0], "--trace", toy[1], "--set", HALF)
     # Of several traces of a kind, a row takes that of its own fields.

@@ -39,7 +39,7 @@ ATTENTIONS = st.one_of(
 def test_equals_the_naive_decoder(n_kv_heads: int, tau: Any, rule: Tas, attention: Any, scope: Any):
     """Caches, batches, padding and masks change nothing but the speed."""
     config = make_config(n_kv_heads)
-    policy = DecoderPolicy(tau, rule, attention, scope, pairs=((0, 1), (2, 3)))
+    policy = DecoderPolicy(tau, rule, scope, ((0, 1), (2, 3)), attention)
     hidden, _, kept = run(config, policy)
     naive = naive_rows(config, policy, units=decision_units(scope, policy.pairs, 4))
     np.testing.assert_array_equal(kept.replay, naive.replay)

@@ -102,7 +102,7 @@ def assert_alike(got, expected, policy):
 def test_whole_frames_decode_as_step_by_step(attention, n_kv_heads):
     model = make_model(n_kv_heads)
     config = config_of(model)
-    policy = DecoderPolicy(TAUS, TasScore().rule, attention)
+    policy = DecoderPolicy(TAUS, TasScore().rule, attention=attention)
     codes = codes_of(config)
     expected = slowly(model, config, policy, codes, stack_weights(config, model.arrays))
     assert expected["replay"].any()
@@ -123,7 +123,7 @@ def test_any_rule_decides_as_step_by_step(taus, attention, rule, n_kv_heads, see
     """A score within rounding of a threshold may decide otherwise; none lies there."""
     model = make_model(n_kv_heads)
     config = config_of(model, tokens_per_frame=5)
-    policy, codes = DecoderPolicy(taus, rule, attention), codes_of(config, seed)
+    policy, codes = DecoderPolicy(taus, rule, attention=attention), codes_of(config, seed)
     expected = slowly(model, config, policy, codes, stack_weights(config, model.arrays))
     assert_alike(quickly(model, config, policy, codes), expected, policy)
 
@@ -140,7 +140,7 @@ def test_few_bits_decode_as_step_by_step(attention):
     weights = replace(
         stack_weights(config, model.arrays), arithmetic=Arithmetic(inputs, Grouped(bits=4), 8)
     )
-    policy = DecoderPolicy(TAUS, TasScore().rule, attention)
+    policy = DecoderPolicy(TAUS, TasScore().rule, attention=attention)
     codes = codes_of(config)
     expected = slowly(model, config, policy, codes, weights)
     exact = slowly(model, config, policy, codes, stack_weights(config, model.arrays))
@@ -154,7 +154,7 @@ def test_few_bits_decode_as_step_by_step(attention):
 def test_chance_reads_as_many_keys_as_the_policy(attention):
     model = make_model()
     config = config_of(model)
-    policy = DecoderPolicy((np.inf,) * LAYERS, TasScore().rule, attention)
+    policy = DecoderPolicy((np.inf,) * LAYERS, TasScore().rule, attention=attention)
     codes = codes_of(config)
     own, floor, again = (quickly(model, config, policy, codes, None, c) for c in (None, 1, 1))
     first = slice(None), 0  # of the first layer, whose queries are those of the policy

@@ -19,13 +19,13 @@ query head; products with keys of few bits run on the array, and their scores en
 a cycle.
 """
 
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from carsim.base.section import NonNegativeInt, PositiveInt
+from carsim.decisions.attention import search as searching
 from carsim.decisions.attention.base import (
     Array,
     AttentionPolicy,
@@ -37,43 +37,10 @@ from carsim.decisions.attention.base import (
     SelectionUnit,
     SideWork,
 )
-from carsim.decisions.attention.search import (
-    BANK_TOKENS,
-    EXACT_BITS,
-    MOST_BITS,
-    Codes,
-    KeyBits,
-    Share,
-    Tables,
-    bank,
-    best,
-    few_bits,
-    grouped,
-    hash_macs,
-    hyperplanes,
-    most_runs,
-    share_of,
-    signatures,
-    sorter,
-    vector_bytes,
-)
 
 USED_BY = dict.fromkeys(("tables", "bits", "seed"), "lsh")
 USED_BY |= dict.fromkeys(("keep", "key_bits"), "quantised")
 """Fields that only one search uses."""
-
-
-@dataclass(eq=False)
-class Found:
-    """State of one decoding: what is kept of each key. One of the two arrays is None.
-
-    Attributes:
-        codes: Signatures, [L, B, KV, tables, slots].
-        keys: Keys in few bits, [L, B, KV, slots, hd].
-    """
-
-    codes: Codes | None
-    keys: Array | None
 
 
 class Ann(AttentionPolicy):
@@ -88,14 +55,14 @@ class Ann(AttentionPolicy):
     search: Literal["lsh", "quantised"] = Field(
         "lsh", description="by signatures, or by products with keys in few bits"
     )
-    tables: Tables = 4
-    bits: Annotated[int, Field(ge=0, le=MOST_BITS)] = Field(
+    tables: searching.Tables = 4
+    bits: Annotated[int, Field(ge=0, le=searching.MOST_BITS)] = Field(
         6, description="with search lsh: bits of a signature"
     )
     seed: NonNegativeInt = Field(0, description="with search lsh: of the hyperplanes")
-    keep: Share = Field(0.25, description="share of the tokens between sinks and window")
-    key_bits: KeyBits = Field(
-        4, description=f"per element of a key that is searched; {EXACT_BITS}: as it is"
+    keep: searching.Share = Field(0.25, description="share of the tokens between sinks and window")
+    key_bits: searching.KeyBits = Field(
+        4, description=f"per element of a key that is searched; {searching.EXACT_BITS}: as it is"
     )
     sinks: NonNegativeInt = Field(4, description="first tokens that are always read")
     window: PositiveInt = Field(16, description="newest tokens that are always read")
@@ -114,45 +81,47 @@ class Ann(AttentionPolicy):
 
     # What the decoder asks.
 
-    def begin(self, cache: CacheShape) -> Found:
-        """Nothing is kept yet."""
-        size = cache.n_layers, cache.n_rows, cache.n_kv_heads
+    def begin(self, cache: CacheShape) -> Any:
+        """Signatures of all keys, [L, B, KV, tables, slots], or their few bits, [.., hd, slots]."""
+        width, dtype = cache.head_dim, cache.dtype
         if self.search == "lsh":
-            return Found(np.zeros((*size, self.tables, cache.n_slots), np.uint16), None)
-        return Found(None, np.zeros((*size, cache.n_slots, cache.head_dim), cache.dtype))
+            width, dtype = self.tables, np.dtype(np.uint16)
+        return np.zeros(
+            (cache.n_layers, cache.n_rows, cache.n_kv_heads, width, cache.n_slots), dtype
+        )
 
     def append(
-        self, state: Found, layer: int, slots: slice, k: Array, k_rotated: Array, v: Array
+        self, state: Any, layer: int, slots: slice, k: Array, k_rotated: Array, v: Array
     ) -> None:
         """Keep the signatures of new keys, or their few bits."""
-        if state.codes is not None:
-            codes = signatures(k_rotated, self._planes(k.shape[-1]))  # [B, KV, slots, tables]
-            state.codes[layer, ..., slots] = codes.swapaxes(-1, -2)
-        if state.keys is not None:
-            state.keys[layer, :, :, slots] = few_bits(k_rotated, self.key_bits)
+        if self.search == "lsh":
+            kept: Any = searching.signatures(k_rotated, self._planes(k.shape[-1]))
+        else:
+            kept = searching.few_bits(k_rotated, self.key_bits)
+        state[layer, ..., slots] = kept.swapaxes(-1, -2)
 
-    def select(self, state: Found, layer: int, query: Query) -> Selection:
+    def select(self, state: Any, layer: int, query: Query) -> Selection:
         """Sinks, what is found between them and the window, and the window."""
         end, slots = query.end, np.arange(query.end)
         place = slots - query.padding[:, None]  # [B, end]
         forced = (place < self.sinks) | (slots >= end - self.window)
-        q = grouped(query.q_rotated, query.keys.shape[1])  # [B, KV, g, hd]
-        if state.codes is not None:
-            keys = state.codes[layer][:, :, None, :, :end]  # [B, KV, 1, t, end]
-            met = keys == signatures(q, self._planes(q.shape[-1]))[..., None]
+        q = searching.grouped(query.q_rotated, query.keys.shape[1])  # [B, KV, g, hd]
+        keys = state[layer, ..., :end]
+        if self.search == "lsh":
+            codes = searching.signatures(q, self._planes(q.shape[-1]))  # [B, KV, g, t]
+            met = keys[:, :, None] == codes[..., None]
             return Selection(mask=met.any(axis=(2, 3)) | forced[:, None])
-        assert state.keys is not None
-        scores = (q @ state.keys[layer, :, :, :end].swapaxes(-1, -2)).max(axis=2)  # [B, KV, end]
+        scores = (q @ keys).max(axis=2)  # [B, KV, end]
         np.copyto(scores, -np.inf, where=(forced | (place < 0))[:, None])
         kept = self._kept(end - query.padding)[:, None]  # [B, 1]
-        return Selection(mask=best(scores, kept) | forced[:, None])
+        return Selection(mask=searching.best(scores, kept) | forced[:, None])
 
     def _planes(self, head_dim: int) -> Any:
-        return hyperplanes(self.tables, self.bits, head_dim, self.seed)
+        return searching.hyperplanes(self.tables, self.bits, head_dim, self.seed)
 
     def _kept(self, context: Any) -> Any:
         """Tokens that ``quantised`` reads besides sinks and window."""
-        return share_of(self.keep, context - self._forced(context))
+        return searching.share_of(self.keep, context - self._forced(context))
 
     def _forced(self, context: Any) -> Any:
         """Tokens that are read in any case."""
@@ -165,37 +134,25 @@ class Ann(AttentionPolicy):
         if self.search == "lsh":
             others = context - self._forced(context)
             return KvReads(context, (others + 2 + (self.sinks > 0)) // 2)
-        tokens = self._forced(context) + self._kept(context)
-        return KvReads(tokens, self._most_runs(context, tokens))
-
-    def _most_runs(self, context: Ints, tokens: Ints) -> Ints:
-        """Most runs of so many keys, of which sinks and window form two at most."""
-        found = tokens - self._forced(context)
-        most: Ints = most_runs(found + 1 + (self.sinks > 0), context - tokens)
-        return most
+        found = self._kept(context)
+        tokens = self._forced(context) + found
+        most = found + 1 + (self.sinks > 0)  # sinks and window form two runs at most
+        return KvReads(tokens, searching.most_runs(most, context - tokens))
 
     def side_work(self, context: Ints, n_heads: int, n_kv_heads: int, head_dim: int) -> SideWork:
         """The search over the whole context, and what is kept of the newest key."""
         kept = n_kv_heads * self._key_bytes(head_dim)
-        read = context * kept
         if self.search == "lsh":
-            return SideWork(
-                macs=hash_macs(n_heads, n_kv_heads, head_dim, self.tables * self.bits),
-                bytes_read=read,
-                bytes_written=kept,
-                scan_cycles=-(-context // BANK_TOKENS) * n_heads,
-            )
-        return SideWork(
-            macs=context * n_heads * head_dim,
-            element_ops=n_kv_heads * head_dim,
-            bytes_read=read,
-            bytes_written=kept,
-            scan_cycles=context * n_heads,
-        )
+            macs = searching.hash_macs(n_heads, n_kv_heads, head_dim, self.tables * self.bits)
+            rounds = -(-context // searching.BANK_TOKENS)
+            return SideWork(macs, 0, context * kept, kept, scan_cycles=rounds * n_heads)
+        scores, rounded = context * n_heads, n_kv_heads * head_dim
+        return SideWork(scores * head_dim, rounded, context * kept, kept, scan_cycles=scores)
 
     def unit(self) -> SelectionUnit:
         """A bank of gates and a list, or a sorter."""
-        return bank(self.tables * self.bits) if self.search == "lsh" else sorter()
+        is_lsh = self.search == "lsh"
+        return searching.bank(self.tables * self.bits) if is_lsh else searching.sorter()
 
     def side_bytes(self, context: Ints, n_kv_heads: int, head_dim: int) -> Ints:
         """Signatures, or keys in few bits."""
@@ -206,4 +163,4 @@ class Ann(AttentionPolicy):
         """Bytes that are kept of one key of one head."""
         if self.search == "lsh":
             return -(-self.tables * self.bits // 8)
-        return vector_bytes(head_dim, self.key_bits)
+        return searching.vector_bytes(head_dim, self.key_bits)

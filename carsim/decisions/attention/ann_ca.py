@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from carsim.base.section import NonNegativeInt
+from carsim.decisions.attention import search
 from carsim.decisions.attention.base import (
     Array,
     AttentionPolicy,
@@ -38,14 +39,6 @@ from carsim.decisions.attention.base import (
     Query,
     Selection,
     SideWork,
-)
-from carsim.decisions.attention.search import (
-    Codes,
-    Tables,
-    grouped,
-    hash_macs,
-    hyperplanes,
-    signatures,
 )
 
 
@@ -63,7 +56,7 @@ class Buckets:
 
     cache: CacheShape
     planes: NDArray[np.float64]
-    codes: Codes
+    codes: search.Codes
     met: Bools
     read: Bools
 
@@ -80,7 +73,7 @@ class AnnCa(AttentionPolicy):
     bits: Annotated[int, Field(ge=0, le=12)] = Field(
         8, description="signs in a signature; 0: all keys share a bucket"
     )
-    tables: Tables = 2
+    tables: search.Tables = 2
     sinks: NonNegativeInt = Field(4, description="first tokens, which are always read")
     seed: NonNegativeInt = Field(0, description="of the hyperplanes")
 
@@ -94,7 +87,7 @@ class AnnCa(AttentionPolicy):
         heads = cache.n_layers, cache.n_rows, cache.n_kv_heads
         return Buckets(
             cache,
-            hyperplanes(self.tables, self.bits, cache.head_dim, self.seed),
+            search.hyperplanes(self.tables, self.bits, cache.head_dim, self.seed),
             np.zeros((*heads, cache.prompt_slots, self.tables), np.uint16),
             np.zeros((*heads, self.tables, 1 << self.bits), np.bool_),
             np.ones((*heads, cache.prompt_slots), np.bool_),
@@ -105,13 +98,13 @@ class AnnCa(AttentionPolicy):
     ) -> None:
         """Hash the prompt's keys."""
         if slots.start < state.cache.prompt_slots:
-            state.codes[layer, :, :, slots] = signatures(k_rotated, state.planes)
+            state.codes[layer, :, :, slots] = search.signatures(k_rotated, state.planes)
 
     def select(self, state: Buckets, layer: int, query: Query) -> Selection:
         """Keys that are read of the prompt, and all after it; marks the query's buckets."""
         rows, kv_heads = state.codes.shape[1:3]
-        q = grouped(query.q_rotated, kv_heads)
-        codes = signatures(q, state.planes)  # [B, KV, g, tables]
+        q = search.grouped(query.q_rotated, kv_heads)
+        codes = search.signatures(q, state.planes)  # [B, KV, g, tables]
         row, head, _, table = np.ogrid[tuple(slice(n) for n in codes.shape)]
         state.met[layer, row, head, table, codes] = True
         mask = np.ones((rows, kv_heads, query.end), np.bool_)
@@ -141,6 +134,6 @@ class AnnCa(AttentionPolicy):
             return SideWork()
         planes = self.tables * self.bits
         return SideWork(
-            macs=hash_macs(n_heads, 0, head_dim, planes),
+            macs=search.hash_macs(n_heads, 0, head_dim, planes),
             element_ops=n_heads * (planes + self.tables),
         )

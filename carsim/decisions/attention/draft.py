@@ -26,6 +26,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from carsim.decisions.attention import search
 from carsim.decisions.attention.base import (
     Array,
     AttentionPolicy,
@@ -36,18 +37,6 @@ from carsim.decisions.attention.base import (
     Selection,
     SelectionUnit,
     SideWork,
-)
-from carsim.decisions.attention.search import (
-    EXACT_BITS,
-    KeyBits,
-    Share,
-    best,
-    few_bits,
-    grouped,
-    most_runs,
-    share_of,
-    sorter,
-    vector_bytes,
 )
 
 
@@ -85,10 +74,10 @@ class Draft(AttentionPolicy):
     block_tokens: Annotated[int, Field(gt=0, le=4096)] = Field(
         16, description="video tokens of a block"
     )
-    keep: Share = Field(0.25, description="share of the complete blocks that is read")
+    keep: search.Share = Field(0.25, description="share of the complete blocks that is read")
     scorer: Literal["mean"] = Field("mean", description="a block stands for the mean of its keys")
-    pooled_bits: KeyBits = Field(
-        8, description=f"per element of a mean; {EXACT_BITS} keeps it as it is"
+    pooled_bits: search.KeyBits = Field(
+        8, description=f"per element of a mean; {search.EXACT_BITS} keeps it as it is"
     )
 
     @classmethod
@@ -116,19 +105,19 @@ class Draft(AttentionPolicy):
         running, key = state.running[layer], k_rotated[:, :, 0]
         running[:] = key if place == 0 else running + key
         if place == self.block_tokens - 1:
-            mean = few_bits(running / self.block_tokens, self.pooled_bits)
+            mean = search.few_bits(running / self.block_tokens, self.pooled_bits)
             state.means[layer, :, :, block] = mean
 
     def select(self, state: Drafts, layer: int, query: Query) -> Selection:
         """The prompt, the best of the complete blocks, and the newest token's own block."""
         complete = self._complete(query.end - state.first)
-        k = share_of(self.keep, complete)
+        k = search.share_of(self.keep, complete)
         if k == complete:
             return Selection()
-        q = grouped(query.q_rotated, query.keys.shape[1])
+        q = search.grouped(query.q_rotated, query.keys.shape[1])
         scores = state.scores(layer, complete, q).max(axis=2)  # [B, KV, complete]
         mask = np.ones((*scores.shape[:2], query.end), np.bool_)
-        chosen = best(scores, k)[..., None].repeat(self.block_tokens, axis=-1)
+        chosen = search.best(scores, k)[..., None].repeat(self.block_tokens, axis=-1)
         whole = slice(state.first, state.first + complete * self.block_tokens)
         mask[..., whole] = chosen.reshape(*scores.shape[:2], -1)
         return Selection(mask=mask)
@@ -142,8 +131,8 @@ class Draft(AttentionPolicy):
     def reads(self, context: Ints) -> KvReads:
         """All of a prompt that is the whole context; runs are most where the prompt is shortest."""
         complete = self._complete(context)
-        kept = share_of(self.keep, complete)
-        return KvReads(context, most_runs(kept + 2, complete - kept))
+        kept = search.share_of(self.keep, complete)
+        return KvReads(context, search.most_runs(kept + 2, complete - kept))
 
     def side_work(self, context: Ints, n_heads: int, n_kv_heads: int, head_dim: int) -> SideWork:
         """Scores of all blocks, the newest key, and the top-k."""
@@ -158,7 +147,7 @@ class Draft(AttentionPolicy):
 
     def unit(self) -> SelectionUnit:
         """A sorter."""
-        return sorter()
+        return search.sorter()
 
     def side_bytes(self, context: Ints, n_kv_heads: int, head_dim: int) -> Ints:
         """Bytes of the means."""
@@ -166,4 +155,4 @@ class Draft(AttentionPolicy):
         return nbytes
 
     def _block_bytes(self, n_kv_heads: int, head_dim: int) -> int:
-        return n_kv_heads * vector_bytes(head_dim, self.pooled_bits)
+        return n_kv_heads * search.vector_bytes(head_dim, self.pooled_bits)

@@ -26,11 +26,6 @@ class Streaming(AttentionPolicy):
         return cls(window=MOST)
 
     @property
-    def text(self) -> str:
-        """The policy with its fields, as a phrase."""
-        return f"{self.label} ({self.sinks} sinks, window {self.window})"
-
-    @property
     def short(self) -> str:
         """Sinks + window."""
         return f"{self.sinks} + {self.window}"

@@ -174,11 +174,6 @@ class TempCache(AttentionPolicy):
         return cls(theta=2.0)
 
     @property
-    def text(self) -> str:
-        """The policy with its fields, as a phrase."""
-        return f"{self.label} (theta {self.theta:g}, {self.search} search)"
-
-    @property
     def merges(self) -> bool:
         """A cosine can reach ``theta``."""
         return self.theta <= 1

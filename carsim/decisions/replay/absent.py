@@ -29,7 +29,7 @@ class AbsentRule(ReplayRule):
         return raw
 
     @property
-    def phrase(self) -> str:
+    def text(self) -> str:
         """The name of the rule, and that nothing is known of it."""
         return f"{shown(self.kind)} (not verified: rule not installed, its work not counted)"
 

@@ -9,7 +9,7 @@ of a step is its number within the frame. What is *held* for a place was stored 
 computed there.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, get_args
@@ -160,30 +160,22 @@ class ReplayRule(GrownSection):
 
     @property
     def text(self) -> str:
-        """The rule with its fields, as a phrase."""
-        span = " to ".join(f"{end:g}" for end in sorted({min(self._gains), max(self._gains)}))
-        damped = f", gain {span}" if self.damps else ""
-        return self.phrase + damped + self.capped
+        """The rule with its fields, as a phrase; those without a value are left out."""
+        return self._with(self.model_dump())
 
-    @property
-    def phrase(self) -> str:
-        """The rule with its own fields."""
-        shared, written = {"kind", *ReplayRule.later}, self.model_dump()
-        fields = [
+    def _with(self, fields: Mapping[str, Any]) -> str:
+        words = [
             f"{name} {'by layer' if isinstance(value, tuple) else value}"
-            for name, value in self
-            if name in written.keys() - shared
+            for name, value in fields.items()
+            if name != "kind" and value is not None
         ]
-        return self.label + (f" ({', '.join(fields)})" if fields else "")
+        return self.label + (f" ({', '.join(words)})" if words else "")
 
     @property
     def damps(self) -> bool:
         """Some layer scales what it replays."""
-        return any(gain != 1 for gain in self._gains)
-
-    @property
-    def _gains(self) -> tuple[float, ...]:
-        return self.gain if isinstance(self.gain, tuple) else (self.gain,)
+        gains = self.gain if isinstance(self.gain, tuple) else (self.gain,)
+        return any(gain != 1 for gain in gains)
 
     def gain_of(self, layer: int) -> float:
         """The gain of a layer."""
@@ -196,18 +188,10 @@ class ReplayRule(GrownSection):
 
     @property
     def method(self) -> str:
-        """Name of decoding with this rule, in tables."""
-        return "FastCar" if self.is_fastcar else f"replay by {self.label}{self.changes}"
-
-    @property
-    def capped(self) -> str:
-        """Phrase on the cap of ages; empty without."""
-        return f", at most {self.max_age} in a row" if self.max_age else ""
-
-    @property
-    def changes(self) -> str:
-        """Phrases for tables on all that any kind may do."""
-        return ", damped" * self.damps + self.capped
+        """Name of decoding with this rule, in tables; fields that have their default go unsaid."""
+        if self.is_fastcar:
+            return "FastCar"
+        return f"replay by {self._with(self.model_dump(exclude_defaults=True))}"
 
     @property
     def margin(self) -> float:

@@ -9,7 +9,7 @@ Letters in shapes as in :mod:`carsim.decisions.attention.base`.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeGuard
@@ -140,7 +140,7 @@ class Replay:
         if not exempt:
             return f"tau {span}"
         never = "layer {} never replays" if len(exempt) == 1 else "layers {} never replay"
-        return f"tau {span} ({never.format(in_ranges(exempt))})"
+        return f"tau {span} ({never.format(', '.join(map(str, exempt)))})"
 
 
 def eligible(step: Any, tokens_per_frame: int) -> Any:
@@ -203,18 +203,3 @@ def unanimous(would: NDArray[np.bool_], units: Sequence[Sequence[int]]) -> NDArr
 def _acts(tau: float | None) -> TypeGuard[float]:
     """Some score may exceed the threshold of a layer."""
     return tau is not None and tau < math.inf
-
-
-def in_ranges(numbers: Iterable[int]) -> str:
-    """Numbers in words, neighbours as a range.
-
-    >>> in_ranges([0, 2, 3, 4])
-    '0, 2-4'
-    """
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)

@@ -8,7 +8,6 @@ import numpy as np
 from pydantic import Field
 
 from carsim.base.section import MOST, PositiveInt
-from carsim.base.text import count
 from carsim.decisions.attention.base import Array, Bools
 from carsim.decisions.attention.search import few_bits
 from carsim.decisions.replay.base import (
@@ -59,13 +58,6 @@ class InputChange(ReplayRule):
         8, description="bits of an element of the held inputs"
     )
     elements: Elements = Field(None, description="elements that are compared; all if absent")
-
-    @property
-    def phrase(self) -> str:
-        """The rule with its own fields."""
-        bits = "not quantised" if self.bits is None else f"{self.bits} bit"
-        of = "all elements" if self.elements is None else count(self.elements, "element")
-        return f"{self.label} ({bits}, {of})"
 
     @property
     def levels(self) -> int:

@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from carsim.base.section import NonNegativeInt
+from carsim.decisions.attention import search
 from carsim.decisions.attention.base import Array
 from carsim.decisions.replay.base import MachineShape, Point, ReplayRule, RuleWork, Seen
 
@@ -45,24 +46,9 @@ class Tas(ReplayRule):
     offset: Literal[0, 1] = Field(0, description="1 scores the key one place later")
 
     @property
-    def phrase(self) -> str:
-        """The rule with its own fields."""
-        head = "" if self.head is None else f", head {self.head}"
-        return f"{self.label} ({self.form} form{head}{', key one place later' * self.offset})"
-
-    @property
     def is_fastcar(self) -> bool:
         """The mean over heads of either form, against the same place, replayed as it is."""
-        return self.head is None and self.offset == 0 and not self.changes
-
-    @property
-    def method(self) -> str:
-        """Name of decoding with this rule, in tables."""
-        if self.is_fastcar:
-            return super().method
-        head = "" if self.head is None else f" of head {self.head}"
-        later = ", one place later" * self.offset
-        return f"replay by {self.label}{head}{later}{self.changes}"
+        return self.head is None and self.offset == 0 and not (self.damps or self.max_age)
 
     def check(self, n_heads: int, hidden_size: int) -> None:
         """Refuse a head that is not there."""
@@ -97,11 +83,8 @@ class Tas(ReplayRule):
 
     def work(self, shape: MachineShape) -> RuleWork:
         """A product an element of the query; K of the heads that serve it."""
-        heads, kv_heads = (
-            (shape.columns(shape.n_heads), shape.columns(shape.n_kv_heads))
-            if self.head is None
-            else (1, 1)
-        )
+        n_heads, n_kv_heads = (1, 1) if self.head is not None else (shape.n_heads, shape.n_kv_heads)
+        heads, kv_heads = (shape.columns(n) for n in (n_heads, n_kv_heads))
         return RuleWork(vector_ops=heads * shape.head_dim, key_elements=kv_heads * shape.head_dim)
 
 
@@ -115,8 +98,6 @@ def temporal_attention_score(query: Array, key: Array) -> Array:
     Returns:
         [B].
     """
-    batch, kv_heads, head_dim = key.shape
-    grouped = query.reshape(batch, kv_heads, -1, head_dim)
-    total = np.einsum("bkgd,bkd->b", grouped, key)
-    score: Array = total / query.dtype.type(query.shape[1] * math.sqrt(head_dim))
+    total = np.einsum("bkgd,bkd->b", search.grouped(query, key.shape[1]), key)
+    score: Array = total / query.dtype.type(query.shape[1] * math.sqrt(key.shape[2]))
     return score

@@ -19,7 +19,7 @@ from carsim.decisions.attention.base import Ints
 from carsim.decisions.replay import FASTCAR, Pairs, ReplayRule, Scope, decision_units, unanimous
 from carsim.decisions.trace.check import truth_values
 from carsim.decisions.trace.file import Trace, as_own
-from carsim.decisions.trace.meta import STATED, Origin
+from carsim.decisions.trace.meta import Origin
 from carsim.decisions.trace.npz import MAX_BYTES
 
 OpenLoop = Literal["re-thresholded (open loop)", "re-scoped (open loop)"]
@@ -137,10 +137,8 @@ def check_memory(place: str, what: str, nbytes: int, cure: str) -> None:
         InputError: It is more.
     """
     if nbytes > MOST_BYTES:
-        problem = (
-            f"{what} take some {nbytes / GB:.1f} GB of memory, the limit is {MOST_BYTES / GB:.1f}"
-        )
-        raise InputError(place, problem, cure)
+        taken, limit = f"{nbytes / GB:.1f} GB of memory", f"{MOST_BYTES / GB:.1f}"
+        raise InputError(place, f"{what} take some {taken}, the limit is {limit}", cure)
 
 
 class DecisionShape(NamedTuple):
@@ -202,23 +200,16 @@ def rethreshold(trace: Trace, tau: float | Sequence[float]) -> Decisions:
             the trace holds no scores.
     """
     trace = as_own(trace)
-    if trace.meta.origin == STATED:
-        problem = "nobody stated scores that a tau could be held against"
-        raise InputError("policy.tau", problem, "take 'captured', or give `traces` with scores")
     if trace.meta.made_up:
-        raise InputError(
-            trace.name,
-            f"its decisions ({trace.meta.made_up}) hold no scores that a tau could be held against",
-            "take tau 'captured', or a captured trace",
-        )
+        problem = f"decisions ({trace.meta.made_up}) hold no scores to compare a tau with"
+        raise InputError("policy.tau", problem, "take 'captured', or a captured trace")
     own = trace.meta.tau_per_layer
+    exempt = [each == np.inf for each in own]
     if isinstance(tau, Sequence):
-        taus: tuple[float | None, ...] = tuple(map(float, tau))
+        taus = tuple(map(float, tau))
     else:
-        exempt = [each == np.inf for each in own]
-        keep = not np.isnan(tau) and not all(exempt)
-        taus = tuple(np.inf if keep and never else float(tau) for never in exempt)
-    if len(taus) != trace.n_layers or any(np.isnan(np.array(taus, float))):
+        taus = tuple(np.inf if never and not all(exempt) else float(tau) for never in exempt)
+    if len(taus) != trace.n_layers or np.isnan(taus).any():
         problem = f"expected one number, or {trace.n_layers} (one per layer), got {tau!r}"
         raise InputError("tau", problem, "pass as many as the trace has layers")
     made = captured(trace)
@@ -254,11 +245,8 @@ def rescope(
         InputError: The decisions were made under a coarser scope, which cannot be undone.
     """
     if _COARSENESS[scope] < _COARSENESS[decisions.scope]:
-        raise InputError(
-            "decision scope",
-            f"{scope!r} is finer than {decisions.scope!r}, under which the decisions were made",
-            "capture a trace with the finer scope",
-        )
+        problem = f"{scope!r} is finer than {decisions.scope!r} of the decisions"
+        raise InputError("decision scope", problem, "capture a trace with the finer scope")
     if scope == decisions.scope:
         return decisions
     units = decision_units(scope, pairs, decisions.n_rows, batch)

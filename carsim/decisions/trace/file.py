@@ -199,10 +199,7 @@ def unscored(replay: NDArray[np.bool_], meta: TraceMeta, place: str, **recorded:
     replay, shape = truth_values(replay, where), (meta.n_steps, meta.decoded.n_layers, meta.n_rows)
     if replay.shape != shape:
         problem = f"expected bool of shape {shape} (steps, layers, rows), got {replay.shape}"
-        cure = "give a decision for every step, layer and row"
-        if replay.ndim == 3 and replay.shape[:2] == shape[:2]:
-            cure = f"take a base trace of {replay.shape[2]} rows"
-        raise InputError(where, problem, cure)
+        raise InputError(where, problem, "give as many decisions, or take another base trace")
     if replay[: meta.tokens_per_frame].any():
         cure = f"clear its steps: replay[:{meta.tokens_per_frame}] = False"
         raise InputError(where, "frame 0 cannot replay, as no frame is before it", cure)

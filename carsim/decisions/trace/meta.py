@@ -1,6 +1,7 @@
 """Metadata of a trace: one strict, frozen schema, stored as one JSON string in the file."""
 
 import math
+from statistics import fmean
 from typing import Annotated, Final, Literal, Self
 
 import numpy as np
@@ -118,12 +119,12 @@ class PerClip(TraceSection):
     @property
     def own_mean(self) -> float:
         """Mean over clips."""
-        return math.fsum(self.own) / len(self.own)
+        return fmean(self.own)
 
     @property
     def dense_mean(self) -> float:
         """Mean over clips."""
-        return math.fsum(self.dense) / len(self.dense)
+        return fmean(self.dense)
 
     @property
     def difference(self) -> Interval:
@@ -317,9 +318,8 @@ class TraceMeta(TraceSection):
         if quality.n_clips > clips:
             raise ValueError(f"quality of {quality.n_clips} clips, there are {clips}")
         if quality.first_frame >= self.n_frames:
-            raise ValueError(
-                f"quality from frame {quality.first_frame} on, there are {self.n_frames} frames"
-            )
+            given = f"frame {quality.first_frame} on, there are {self.n_frames} frames"
+            raise ValueError(f"quality from {given}")
 
 
 FREE = ("content", "sampling")

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.base.errors import InputError
+from carsim.base.errors import InputError, first_line
 from carsim.base.files import read_file, write_whole
 
 MAX_BYTES = 2**31
@@ -128,9 +128,8 @@ class NpzArchive:
                 warnings.simplefilter("ignore")  # headers of Python 2 read well, with a warning
                 yield
         except Exception as error:
-            text = str(error).strip().splitlines() or [type(error).__name__]
             place = f"{self.path}: array {name!r}" if name else str(self.path)
-            raise InputError(place, f"{problem} ({text[0][:120]})", _CURE) from error
+            raise InputError(place, f"{problem} ({first_line(error)})", _CURE) from error
 
 
 def npz_bytes(arrays: dict[str, NDArray[Any]]) -> bytes:

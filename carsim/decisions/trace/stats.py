@@ -91,10 +91,10 @@ def phi(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> float:
     (1.0, -1.0, 0.0)
     """
     if not a.size:
-        return float("nan")
+        return math.nan
     p, q = float(a.mean()), float(b.mean())
     spread = p * (1 - p) * q * (1 - q)
-    return float(((a & b).mean() - p * q) / np.sqrt(spread)) if spread > 0 else float("nan")
+    return float(((a & b).mean() - p * q) / np.sqrt(spread)) if spread > 0 else math.nan
 
 
 def trace_stats(trace: Trace) -> TraceStats:

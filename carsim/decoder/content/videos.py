@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.base.environment import library
-from carsim.base.errors import InputError
+from carsim.base.errors import InputError, first_line
 from carsim.decisions.trace.npz import npz_bytes, write_bytes
 from carsim.decoder.content.tokens import FRAME_PIXELS, Codebook, Frames
 
@@ -85,8 +85,8 @@ def read_video(path: Path, n_frames: int | None = None, every: int = 1) -> Frame
     except InputError:
         raise
     except Exception as error:  # decoders raise whatever they like
-        told = str(error).strip().splitlines() or [type(error).__name__]
-        raise InputError(str(path), f"cannot be decoded ({told[0]})", "check the file") from None
+        told = first_line(error)
+        raise InputError(str(path), f"cannot be decoded ({told})", "check the file") from None
     if len(frames) < (n_frames or 1):
         what = f"{len(frames)} frames at every {every}"
         problem = f"has {what}, {n_frames or 1} are asked for"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from carsim.base.environment import library
 from carsim.base.errors import InputError
 from carsim.decisions.attention import AttentionPolicy, Query
-from carsim.decisions.trace import Trace, TraceMeta
+from carsim.decisions.trace import Trace
 from carsim.decoder.hf.checkpoint import HfModel, encode_prompts
 from carsim.decoder.hf.replay import ReplayHooks
 from carsim.decoder.hf.sampling import StepModel, TokenSampler
@@ -56,27 +56,16 @@ def capture_hf(
     next_inputs = step_model or TokenSampler(model, recipe)
     hooks = ReplayHooks(model, policy, recipe)
     try:
-        with torch.inference_mode(), hooks:
-            passes = _decode(model, prompts, policy, hooks, next_inputs)
-            for step, _ in enumerate(passes, start=1):
+        with torch.inference_mode(), hooks.attached():
+            for step in _decode(model, prompts, policy, hooks, next_inputs):
                 if progress:
                     progress(step * len(prompts), recipe.n_steps * len(prompts))
     except torch.cuda.OutOfMemoryError as error:
         cure = "give fewer prompts, or dtype: float16"
         raise InputError(f"recipe {recipe.name}", "out of memory on the device", cure) from error
-    meta = _metadata(model, recipe, prompts, step_model)
-    return Trace(replay=hooks.replay, tas=hooks.tas, meta=meta)
-
-
-def _metadata(
-    model: HfModel,
-    recipe: CheckpointRecipe,
-    prompts: tuple[tuple[int, ...], ...],
-    step_model: StepModel | None,
-) -> TraceMeta:
     written = recipe.model_dump(mode="json")
     clips = [{"prompt": prompt} for prompt in written["prompts"]]
-    return recipe.metadata(
+    meta = recipe.metadata(
         decoded=model.geometry,
         simulated=model.geometry,
         prompt_tokens=max(map(len, prompts)),
@@ -88,6 +77,7 @@ def _metadata(
         sampling={"by": type(step_model).__name__} if step_model else written["sampling"],
         content={"software": model.software, "clips": clips},
     )
+    return Trace(replay=hooks.replay, tas=hooks.tas, meta=meta)
 
 
 def _decode(
@@ -96,17 +86,16 @@ def _decode(
     policy: DecoderPolicy,
     hooks: ReplayHooks,
     next_inputs: StepModel,
-) -> Iterator[None]:
-    """Prefill, then every step; yields after each."""
+) -> Iterator[int]:
+    """Prefill, then every step; yields the number of steps after each."""
     torch = library("torch", "a checkpoint")
     cache = library("transformers", "a checkpoint").DynamicCache()
     ids, valid = _pad(prompts)  # [B, P]
     body, padding = model.body, (~valid).sum(axis=1)
     device = body.embed_tokens.weight.device
     # transformers 5.24 renamed the argument.
-    cached = {
-        "cache" if "cache" in signature(body.forward).parameters else "past_key_values": cache
-    }
+    is_new = "cache" in signature(body.forward).parameters
+    cached = {"cache" if is_new else "past_key_values": cache}
 
     def forward(embedded: "Tensor", positions: NDArray[np.int64], seen: NDArray[np.bool_]) -> Any:
         """Hidden states of the last token of each row, [B, d]."""
@@ -130,7 +119,7 @@ def _decode(
         hooks.begin_step(step, cache)
         seen = visible_in_step(padding, slots, policy.attention)[:, None]
         hidden = forward(fed[:, None], (slots - 1 - padding)[:, None], seen)
-        yield
+        yield step + 1
     _finite(hidden, hooks.recipe.n_steps)
 
 
@@ -171,10 +160,9 @@ def _additive(seen: NDArray[np.bool_], like: "Tensor") -> "Tensor":
     """
     torch = library("torch", "a checkpoint")
     lowest = max(torch.finfo(like.dtype).min, torch.finfo(torch.float32).min)
-    mask: Tensor = like.new_zeros(seen.shape).masked_fill(
-        torch.as_tensor(~seen, device=like.device), lowest
-    )
-    return mask[:, None]
+    unseen = torch.as_tensor(~seen, device=like.device)[:, None]
+    mask: Tensor = like.new_zeros(unseen.shape).masked_fill(unseen, lowest)
+    return mask
 
 
 def _finite(hidden: "Tensor", step: int) -> "Tensor":

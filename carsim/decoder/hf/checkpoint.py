@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from carsim.base.environment import library
-from carsim.base.errors import InputError
+from carsim.base.errors import InputError, first_line
 from carsim.base.files import read_json
 from carsim.base.yaml_file import MAX_BYTES
 from carsim.decisions.trace import Geometry
@@ -86,9 +88,8 @@ def read_geometry(folder: Path) -> tuple[Geometry, Kind]:
     if windows := windows_of(config):
         # The cache that hooks read would lose what lies outside of the window.
         problem = f"{windows['window']}: layers with a window are not captured"
-        raise InputError(
-            f"{place}.sliding_window", problem, "set it to null, if no video is longer"
-        )
+        cure = "set it to null, if no video is longer"
+        raise InputError(f"{place}.sliding_window", problem, cure)
     if config.head_size % 2:
         problem = f"{config.head_size} is odd, rotary needs pairs"
         raise InputError(f"{place}.head_dim", problem, _CURE)
@@ -141,7 +142,7 @@ def load_checkpoint(folder: Path, *, dtype: Dtype = "float32", device: str = "cp
             )
             model.eval().to(device)
     except Exception as error:  # a damaged checkpoint makes the loaders raise whatever they like
-        raise InputError(str(folder), f"cannot be loaded ({_first_line(error)})", _CURE) from error
+        raise InputError(str(folder), f"cannot be loaded ({first_line(error)})", _CURE) from error
     missing = set(report["missing_keys"]) - {_HEAD}
     # Files of LLaMA-1 and -2 hold the rotary frequencies, which follow from the configuration.
     unknown = {key for key in report["unexpected_keys"] if not key.endswith("inv_freq")}
@@ -177,7 +178,7 @@ def encode_prompts(folder: Path, texts: tuple[str, ...]) -> tuple[tuple[int, ...
             )
             return tuple(tuple(tokenizer(text)["input_ids"]) for text in texts)
     except Exception as error:  # as in load_checkpoint
-        problem = f"its tokenizer cannot be used ({_first_line(error)})"
+        problem = f"its tokenizer cannot be used ({first_line(error)})"
         cure = "give token numbers instead of text, for all prompts and the blank one"
         raise InputError(str(folder), problem, cure) from error
 
@@ -209,9 +210,7 @@ def _hash(files: list[Path]) -> str:
     """SHA-256 over the bytes of files."""
     digest = hashlib.sha256()
     for file in files:
-        with file.open("rb") as stream:
-            while block := stream.read(2**24):
-                digest.update(block)
+        digest.update(np.memmap(file, mode="r").data)
     return digest.hexdigest()
 
 
@@ -228,8 +227,3 @@ def _quiet(transformers: Any) -> Iterator[None]:
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return (lines[0] if lines else type(error).__name__)[:160]

@@ -8,9 +8,10 @@ in NumPy, from what the hooks saw of a layer.
 Simplification: scores of half-precision models are taken in single precision at least.
 """
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class ReplayHooks:
-    """A context in which the model's MLPs replay; S steps, L layers, B rows.
+    """Hooks by which the model's MLPs replay; S steps, L layers, B rows.
 
     Args:
         model: The checkpoint.
@@ -50,7 +51,6 @@ class ReplayHooks:
         self._held = model.body.embed_tokens.weight.new_zeros(
             (model.geometry.n_layers, n_rows, recipe.tokens_per_frame, model.geometry.hidden_size)
         )
-        self._hooks = ExitStack()
         self._step: int | None = None
         self._cache: Any = None
         self._q: Any = None
@@ -59,8 +59,9 @@ class ReplayHooks:
             rule_shape(model.geometry, recipe.tokens_per_frame, n_rows, np.dtype(wide))
         )
 
-    def __enter__(self) -> Self:
-        """Attach the hooks."""
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        """A context in which they act; after it, the model is as it was."""
         body, query = self._model.body, self._model.kind.query
         handles = [body.rotary_emb.register_forward_hook(self._keep_rotary)]
         for layer, block in enumerate(body.layers):
@@ -69,13 +70,11 @@ class ReplayHooks:
                 block.mlp.register_forward_pre_hook(partial(self._before_mlp, layer)),
                 block.mlp.register_forward_hook(partial(self._after_mlp, layer)),
             ]
-        for handle in handles:
-            self._hooks.callback(handle.remove)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Take the hooks off: the model is as it was."""
-        self._hooks.close()
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
 
     def begin_step(self, step: int, cache: Any) -> None:
         """Say that the next forward pass is a decode step; before the first, all is prefill.
@@ -118,11 +117,11 @@ class ReplayHooks:
             return replay
         frame, place = divmod(step, self._per_frame)
         seen = self._seen(layer, frame, mlp_input)
-        if policy.replay.scores(layer, step, self._per_frame):
+        if policy.scores(layer, step, self._per_frame):
             score = policy.rule.score(self._state, layer, place, seen)
             self.tas[step, layer] = score
             before = self.replay[place : step : self._per_frame, layer]  # [frames, B]
-            replay = policy.replay.decide(score, layer, policy.replay.worn(before))
+            replay = policy.decide(score, layer, policy.worn(before))
         policy.rule.computed(self._state, layer, place, ~replay, seen)
         return replay
 

@@ -219,7 +219,7 @@ def test_no_output_grows_older_than_the_cap(scope: Any, max_age: int, tau: float
 def test_a_cap_is_named_where_decisions_are() -> None:
     rule = Tas(form="paper", max_age=2)
     assert not rule.is_fastcar
-    assert rule.text == "TAS (paper form), at most 2 in a row"
+    assert rule.text == "TAS (max_age 2, form paper, offset 0)"
     assert "max_age" not in Tas().model_dump()  # files of before stay as they are
     for wrong in (0, -1, 1.5):
         with pytest.raises(ValueError, match="max_age"):
@@ -248,8 +248,8 @@ def test_damped_outputs_are_scaled_and_written_back() -> None:
     written = sum(other.dram_bytes) - sum(first.dram_bytes)
     assert written == replays * model.replay.bytes_of(width)
     assert damped.latency_s >= plain.latency_s
-    assert damped.variant.name == "replay by TAS, damped + DRS"
-    assert damped.batches.label.endswith("TAS (released form), gain 0.5")
+    assert damped.variant.name == "replay by TAS (gain 0.5) + DRS"
+    assert damped.batches.label.endswith("TAS (gain 0.5, form released, offset 0)")
 
 
 def test_one_head_of_32_costs_a_32nd_and_a_key_one_place_later_is_a_token_nearer() -> None:

@@ -25,9 +25,9 @@ SIX_LAYERS = Geometry(**{**make_meta().decoded.model_dump(), "n_layers": 6})
         ((None, INF, None, INF, INF, INF), "no replay"),
         (2.0771, "tau 2.0771"),
         ((2.1,) * 6, "tau 2.1"),
-        ((INF, INF, INF, 2.1, 2.1, 2.1), "tau 2.1 (layers 0-2 never replay)"),
+        ((INF, INF, INF, 2.1, 2.1, 2.1), "tau 2.1 (layers 0, 1, 2 never replay)"),
         ((2.1, 2.1, 2.1, 2.1, None, 2.1), "tau 2.1 (layer 4 never replays)"),
-        ((INF, 0.5, INF, INF, -1.25, 3.0), "tau -1.25 to 3 (layers 0, 2-3 never replay)"),
+        ((INF, 0.5, INF, INF, -1.25, 3.0), "tau -1.25 to 3 (layers 0, 2, 3 never replay)"),
         (-INF, "tau -inf"),
     ],
 )
@@ -38,12 +38,10 @@ def test_thresholds_as_a_phrase(tau: Any, phrase: str) -> None:
 def test_thresholds_name_a_rule_that_is_not_fastcars() -> None:
     assert make_meta(tau=1.05, rule=Tas(form="paper")).tau_text == "tau 1.05"
     of_head = make_meta(tau=0.8, rule=Tas(form="paper", head=1, offset=1))
-    assert of_head.tau_text == "tau 0.8 on TAS (paper form, head 1, key one place later)"
-    change = make_meta(tau=(INF, -0.1), rule=InputChange(bits=4, elements=1))
-    words = "tau -0.1 on input change (4 bit, 1 element) (layer 0 never replays)"
+    assert of_head.tau_text == "tau 0.8 on TAS (form paper, head 1, offset 1)"
+    change = make_meta(tau=(INF, -0.1), rule=InputChange(elements=1))
+    words = "tau -0.1 on input change (bits 8, elements 1) (layer 0 never replays)"
     assert change.tau_text == words
-    whole = make_meta(tau=-0.1, rule=InputChange(bits=None))
-    assert whole.tau_text == "tau -0.1 on input change (not quantised, all elements)"
     assert make_meta(tau=INF, rule=InputChange()).tau_text == "no replay"
 
 
