@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, signed
+from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.memory import Memory
@@ -38,19 +38,12 @@ WORDS = 2048
 
 
 @dataclass(frozen=True)
-class GateStep:
-    """A product of one core: K / 8 and N / 8, so that weights have ``rows * cols`` folds."""
-
-    rows: int
-    cols: int
-
-
-@dataclass(frozen=True)
 class GatePhase:
-    """A phase of all cores.
+    """A phase of both cores.
 
     Attributes:
-        steps: Of each core, as many for each.
+        blocks: K / 8 and N / 8 of each product, so that its weights have as many folds as their
+            product; [steps, cores, 2].
         tokens: Of each core.
         tile_folds: Folds of a tile.
         slots: Tiles that a buffer holds.
@@ -59,123 +52,42 @@ class GatePhase:
         stall: Chance that the memory gives nothing in a cycle.
     """
 
-    steps: tuple[tuple[GateStep, ...], ...]
-    tokens: tuple[int, ...]
+    blocks: NDArray[np.int64]
+    tokens: NDArray[np.int64]
     tile_folds: int
     slots: int
     latency: int
     words: int
     cycles: int
-    stall: float = 0.0
-
-
-class SharedMemory(wiring.Component):
-    """One request at a time, cores in turn; the rest of a cycle goes to the next request."""
-
-    def __init__(self, cores: int) -> None:
-        self._cores = cores
-        of_core = {"asks": 1, "length": 8, "address": 16}
-        super().__init__(
-            {f"{name}_{c}": In(bits) for c in range(cores) for name, bits in of_core.items()}
-            | {"start": In(1), "latency": In(8), "words": In(8), "cycles": In(8), "stalled": In(1)}
-            | {"word": Out(8 * SIDE), "gives": Out(cores)}
-        )
-        self.storage = Memory(shape=8 * SIDE, depth=WORDS, init=[])
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.submodules.storage = self.storage
-        read = self.storage.read_port(domain="comb")
-        now, last = Signal(16), Signal(range(self._cores))
-        m.d.sync += now.eq(now + 1)
-        heads, due = [], Signal(self._cores)
-        pops = Signal(self._cores)
-        for core in range(self._cores):
-            m.submodules[f"queue_{core}"] = queue = SyncFIFO(width=40, depth=8)
-            length, address = (getattr(self, f"{n}_{core}") for n in ("length", "address"))
-            m.d.comb += [
-                queue.w_data.eq(Cat((now + self.latency)[:16], length, address)),
-                queue.w_en.eq(getattr(self, f"asks_{core}")),
-                due[core].eq(queue.r_rdy & ((now - queue.r_data[:16])[:16] < 1 << 15)),
-                queue.r_en.eq(pops[core]),
-            ]
-            heads.append(queue.r_data[16:])
-        # The next in turn among those whose first word can flow.
-        turn = Signal(range(self._cores))
-        for step in reversed(range(1, self._cores + 1)):
-            for core in range(self._cores):
-                with m.If(due[core] & (last == (core - step) % self._cores)):
-                    m.d.comb += turn.eq(core)
-        serving, owner = Signal(), Signal(range(self._cores))
-        left, place, part = Signal(8), Signal(16), Signal(10)
-        active, mine = Signal(), Signal.like(owner)
-        left_now, place_now, full, takes = Signal(8), Signal(16), Signal(11), Signal()
-        head = Array(heads)[turn]
-        m.d.comb += [
-            active.eq((serving | due.any()) & ~self.stalled),
-            mine.eq(Mux(serving, owner, turn)),
-            left_now.eq(Mux(serving, left, head[:8])),
-            place_now.eq(Mux(serving, place, head[8:])),
-            full.eq(Mux(serving, part, 0) + self.words),
-            read.addr.eq(place_now),
-            self.word.eq(read.data),
-        ]
-        with m.If(active):
-            m.d.sync += [serving.eq(1), owner.eq(mine), left.eq(left_now), place.eq(place_now)]
-            m.d.sync += part.eq(full)
-            m.d.comb += takes.eq(~serving)
-            with m.If(full >= self.cycles):
-                m.d.comb += self.gives.eq(1 << mine)
-                m.d.sync += [
-                    left.eq(left_now - 1), place.eq(place_now + 1), part.eq(full - self.cycles),
-                ]  # fmt: skip
-                with m.If(left_now == 1):
-                    with m.If((full != self.cycles) & due.any()):
-                        m.d.comb += takes.eq(1)
-                        m.d.sync += [owner.eq(turn), left.eq(head[:8]), place.eq(head[8:])]
-                    with m.Else():
-                        m.d.sync += serving.eq(0)
-        with m.If(takes):
-            m.d.comb += pops.eq(1 << turn)
-            m.d.sync += last.eq(turn)
-        with m.If(self.start):
-            m.d.sync += last.eq(self._cores - 1)
-        return m
+    stall: float
 
 
 class GateCore(wiring.Component):
     """A DMA fills the buffer, the array empties it, the adder adds what the array has found."""
 
     def __init__(self) -> None:
-        registers = {"steps": 3, "tokens": 4, "tile_folds": 4, "slots": 4, "base": 16}
-        descriptors = {"rows": 4, "cols": 4}
+        registers = {"steps": 3, "tokens": 4, "tile_folds": 4, "slots": 4, "base": 16, "start": 1}
         super().__init__(
             {name: In(bits) for name, bits in registers.items()}
-            | {name: In(bits).array(MOST_STEPS) for name, bits in descriptors.items()}
-            | {"start": In(1), "done": Out(1), "asks": Out(1), "length": Out(8)}
-            | {"address": Out(16), "word": In(8 * SIDE), "gives": In(1)}
+            | {name: In(4).array(MOST_STEPS) for name in ("rows", "cols")}
+            | {"done": Out(1), "asks": Out(1), "length": Out(8), "address": Out(16)}
+            | {"word": In(8 * SIDE), "gives": In(1)}
         )
-        lanes = {"shape": 32 * SIDE, "init": []}
-        self.inputs = Memory(shape=8 * SIDE, depth=MOST_TOKENS * MOST_BLOCKS, init=[])
-        self.sums = Memory(depth=MOST_TOKENS * MOST_BLOCKS, **lanes)
-        self.residual = Memory(depth=MOST_TOKENS * MOST_BLOCKS, **lanes)
+        depth = MOST_TOKENS * MOST_BLOCKS
+        self.inputs = Memory(shape=8 * SIDE, depth=depth, init=[])
+        self.sums, self.residual = (Memory(shape=32 * SIDE, depth=depth, init=[]) for _ in range(2))
 
     def elaborate(self, platform: object) -> Module:
-        m = Module()
-        running, freed = Signal(), Signal()
-        with m.If(self.start):
-            m.d.sync += running.eq(1)
-        arrived = self._dma(m, running, freed)
-        self._compute(m, running, arrived, freed)
+        m, freed = Module(), Signal()
+        self._compute(m, self._dma(m, freed), freed)
         return m
 
-    def _dma(self, m: Module, running: Signal, freed: Signal) -> Signal:
+    def _dma(self, m: Module, freed: Signal) -> Signal:
         """Ask for tile after tile while slots are free; whether a tile has become whole."""
         step, folds_left, free = Signal(3), Signal(8), Signal(4)
-        count, arrived = Signal(8), Signal()
         folds = Mux(folds_left < self.tile_folds, folds_left, self.tile_folds)
         m.d.comb += [
-            self.asks.eq(running & (free != 0) & (step != self.steps)),
+            self.asks.eq(~self.start & (free != 0) & (step != self.steps)),
             self.length.eq(folds << 3),
         ]
         m.d.sync += free.eq(free + freed - self.asks)
@@ -185,23 +97,18 @@ class GateCore(wiring.Component):
                 folds_left.eq(self.rows[0] * self.cols[0]),
             ]  # fmt: skip
         with m.Elif(self.asks):
-            m.d.sync += [
-                self.address.eq(self.address + self.length),
-                folds_left.eq(folds_left - folds),
-            ]
+            m.d.sync += self.address.eq(self.address + self.length)
+            m.d.sync += folds_left.eq(folds_left - folds)
             with m.If(folds_left == folds):
                 follows = (step + 1)[:2]
-                m.d.sync += [
-                    step.eq(step + 1),
-                    folds_left.eq(Array(self.rows)[follows] * Array(self.cols)[follows]),
-                ]
+                of_step = Array(self.rows)[follows] * Array(self.cols)[follows]
+                m.d.sync += [step.eq(step + 1), folds_left.eq(of_step)]
         # What arrives knows its place by itself: slot after slot, a word after the other.
         m.submodules.lengths = lengths = SyncFIFO(width=8, depth=8)
-        write_slot, wraps = Signal(4), Signal()
+        count, arrived, slot = Signal(8), Signal(), Signal(4)
         m.d.comb += [
             lengths.w_data.eq(self.length), lengths.w_en.eq(self.asks), lengths.r_en.eq(arrived),
             arrived.eq(self.gives & (count == lengths.r_data - 1)),
-            wraps.eq(write_slot == self.slots - 1),
         ]  # fmt: skip
         self.banks = []
         for bank in range(SIDE):
@@ -209,115 +116,144 @@ class GateCore(wiring.Component):
             m.submodules[f"bank_{bank}"] = memory
             write = memory.write_port()
             m.d.comb += [
-                write.addr.eq(write_slot * MOST_FOLDS + count[3:]),
+                write.addr.eq(slot * MOST_FOLDS + count[3:]),
                 write.data.eq(self.word),
                 write.en.eq(self.gives & (count[:3] == bank)),
             ]
             self.banks.append(memory.read_port(domain="comb"))
         with m.If(self.start):
-            m.d.sync += [write_slot.eq(0), count.eq(0)]
+            m.d.sync += [slot.eq(0), count.eq(0)]
         with m.Elif(self.gives):
-            m.d.sync += count.eq(Mux(arrived, 0, count + 1))
+            m.d.sync += count.eq(after(count, arrived))
             with m.If(arrived):
-                m.d.sync += write_slot.eq(Mux(wraps, 0, write_slot + 1))
+                m.d.sync += slot.eq(after(slot, slot == self.slots - 1))
         return arrived
 
-    def _compute(self, m: Module, running: Signal, arrived: Signal, freed: Signal) -> None:
+    def _compute(self, m: Module, arrived: Signal, freed: Signal) -> None:
         """A token of a fold each cycle; between steps, eight sums of a token each cycle."""
         step, tiles, slot = Signal(3), Signal(4), Signal(4)
         token, fold, row, col = Signal(4), Signal(4), Signal(4), Signal(4)
-        adds, add_token, add_col, add_cols = Signal(), Signal(4), Signal(4), Signal(4)
-        works, last_token, last_fold, last_tile = Signal(), Signal(), Signal(), Signal()
-        here = step[:2]
-        last_row, last_col = row == Array(self.rows)[here] - 1, col == Array(self.cols)[here] - 1
+        works, adds, last_token, last_row = Signal(), Signal(), Signal(), Signal()
+        last_tile, last_fold = Signal(), Signal()
+        rows, cols = Array(self.rows)[step[:2]], Array(self.cols)[step[:2]]
         m.d.comb += [
-            works.eq(running & ~adds & (tiles != 0) & (step != self.steps)),
+            works.eq(~adds & (tiles != 0)),
             last_token.eq(token == self.tokens - 1),
-            last_tile.eq(last_row & last_col),
-            last_fold.eq((fold == self.tile_folds - 1) | last_tile),
+            last_row.eq(adds | (row == rows - 1)),
+            last_tile.eq(last_row & (col == cols - 1)),
+            last_fold.eq(adds | last_tile | (fold == self.tile_folds - 1)),
             freed.eq(works & last_token & last_fold),
-            self.done.eq(running & ~adds & (step == self.steps)),
+            self.done.eq(~adds & (step == self.steps)),
         ]
         m.d.sync += tiles.eq(tiles + arrived - freed)
-        with m.If(works):
-            m.d.sync += token.eq(Mux(last_token, 0, token + 1))
+        with m.If(works | adds):
+            m.d.sync += token.eq(after(token, last_token))
             with m.If(last_token):
-                m.d.sync += [
-                    row.eq(Mux(last_row, 0, row + 1)),
-                    col.eq(Mux(last_tile, 0, Mux(last_row, col + 1, col))),
-                    fold.eq(Mux(last_fold, 0, fold + 1)),
-                ]
+                m.d.sync += [row.eq(after(row, last_row)), fold.eq(after(fold, last_fold))]
+                with m.If(last_row):
+                    m.d.sync += col.eq(after(col, last_tile))
+                with m.If(last_tile):
+                    m.d.sync += [adds.eq(works), step.eq(step + adds)]
         with m.If(freed):
-            m.d.sync += slot.eq(Mux(slot == self.slots - 1, 0, slot + 1))
-            with m.If(last_tile):
-                m.d.sync += [step.eq(step + 1), adds.eq(1), add_cols.eq(Array(self.cols)[here])]
-        with m.If(adds):
-            m.d.sync += add_token.eq(Mux(add_token == self.tokens - 1, 0, add_token + 1))
-            with m.If(add_token == self.tokens - 1):
-                m.d.sync += add_col.eq(add_col + 1)
-                with m.If(add_col == add_cols - 1):
-                    m.d.sync += [adds.eq(0), add_col.eq(0)]
-        with m.If(self.done):
-            m.d.sync += running.eq(0)
+            m.d.sync += slot.eq(after(slot, slot == self.slots - 1))
         with m.If(self.start):
             m.d.sync += [step.eq(0), slot.eq(0)]
-        place = Mux(adds, add_col * MOST_TOKENS + add_token, col * MOST_TOKENS + token)
-        self._array(m, works, adds, row * MOST_TOKENS + token, place, slot * MOST_FOLDS + fold)
 
-    def _array(
-        self, m: Module, works: Signal, adds: Signal, source: Any, place: Any, fold: Any
-    ) -> None:
-        """64 products and their sums by column, and the adder."""
+        # 64 products and their sums by column, and the adder.
         m.submodules.inputs, m.submodules.sums = self.inputs, self.sums
         m.submodules.residual = self.residual
         x = self.inputs.read_port(domain="comb")
         read, write = self.sums.read_port(domain="comb"), self.sums.write_port()
         old, new = self.residual.read_port(domain="comb"), self.residual.write_port()
-        m.d.comb += [x.addr.eq(source), *(bank.addr.eq(fold) for bank in self.banks)]
-        m.d.comb += [port.addr.eq(place) for port in (read, write, old, new)]
-        m.d.comb += [write.en.eq(works | adds), new.en.eq(adds)]
-        sums, added = [], []
-        for n in range(SIDE):
-            products = [
-                x.data.word_select(k, 8).as_signed() * bank.data.word_select(n, 8).as_signed()
-                for k, bank in enumerate(self.banks)
-            ]
-            total, result = Signal(signed(32), name=f"sum_{n}"), Signal(32, name=f"result_{n}")
-            m.d.comb += [
-                total.eq(read.data.word_select(n, 32) + sum(products)),
-                result.eq(old.data.word_select(n, 32) + read.data.word_select(n, 32)),
-            ]
-            sums.append(total)
-            added.append(result)
+        m.d.comb += [bank.addr.eq(slot * MOST_FOLDS + fold) for bank in self.banks]
+        m.d.comb += [port.addr.eq(col * MOST_TOKENS + token) for port in (read, write, old, new)]
+        products = [
+            [x.data.word_select(k, 8).as_signed() * bank.data.word_select(n, 8).as_signed()
+             for k, bank in enumerate(self.banks)]
+            for n in range(SIDE)
+        ]  # fmt: skip
+        lanes = [(read.data.word_select(n, 32), old.data.word_select(n, 32)) for n in range(SIDE)]
+        sums = [
+            (lane[0] + sum(of_lane))[:32] for lane, of_lane in zip(lanes, products, strict=True)
+        ]
         m.d.comb += [
-            write.data.eq(Mux(adds, Const(0, 32 * SIDE), Cat(*sums))),
-            new.data.eq(Cat(*added)),
+            x.addr.eq(row * MOST_TOKENS + token),
+            write.en.eq(works | adds),
+            write.data.eq(Mux(adds, 0, Cat(*sums))),
+            new.en.eq(adds),
+            new.data.eq(Cat(*(sum(lane)[:32] for lane in lanes))),
         ]
 
 
-class GateMachine(wiring.Component):
-    """Cores and their memory."""
+def after(value: Signal, is_last: Any) -> Any:
+    """The next of a value that counts up, and begins again after the last."""
+    return Mux(is_last, 0, value + 1)
 
-    def __init__(self, cores: int) -> None:
-        self.cores = [GateCore() for _ in range(cores)]
-        self.memory = SharedMemory(cores)
-        super().__init__({"start": In(1)})
+
+class GateMachine(wiring.Component):
+    """Two cores, and a memory that gives one request at a time its words, cores in turn.
+
+    The rest of a cycle goes to the next request.
+    """
+
+    def __init__(self) -> None:
+        registers = {"start": 1, "latency": 8, "words": 8, "cycles": 8, "stalled": 1}
+        super().__init__({name: In(bits) for name, bits in registers.items()})
+        self.cores = [GateCore() for _ in range(2)]
+        self.storage = Memory(shape=8 * SIDE, depth=WORDS, init=[])
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.memory = self.memory
-        m.d.comb += self.memory.start.eq(self.start)
+        m.submodules.storage = self.storage
+        read = self.storage.read_port(domain="comb")
+        now, last, turn, due, pops, gives = (
+            Signal(16),
+            Signal(),
+            Signal(),
+            *(Signal(2) for _ in "abc"),
+        )
+        m.d.sync += now.eq(now + 1)
+        heads = []
         for number, core in enumerate(self.cores):
             m.submodules[f"core_{number}"] = core
+            m.submodules[f"queue_{number}"] = queue = SyncFIFO(width=40, depth=8)
             m.d.comb += [
-                *(
-                    getattr(self.memory, f"{name}_{number}").eq(getattr(core, name))
-                    for name in ("asks", "length", "address")
-                ),
                 core.start.eq(self.start),
-                core.word.eq(self.memory.word),
-                core.gives.eq(self.memory.gives[number]),
+                core.word.eq(read.data),
+                core.gives.eq(gives[number]),
+                queue.w_data.eq(Cat((now + self.latency)[:16], core.length, core.address)),
+                queue.w_en.eq(core.asks),
+                due[number].eq(queue.r_rdy & ((now - queue.r_data[:16])[:16] < 1 << 15)),
+                queue.r_en.eq(pops[number]),
             ]
+            heads.append(queue.r_data[16:])
+        serving, owner, active, mine, takes = (Signal() for _ in range(5))
+        left, place, part, full = Signal(8), Signal(16), Signal(10), Signal(11)
+        left_now, place_now, head = Signal(8), Signal(16), Array(heads)[turn]
+        m.d.comb += [
+            turn.eq(Mux(due.all(), ~last, due[1])),  # among those whose first word can flow
+            serving.eq(left != 0),
+            active.eq((serving | due.any()) & ~self.stalled),
+            mine.eq(Mux(serving, owner, turn)),
+            Cat(left_now, place_now).eq(Mux(serving, Cat(left, place), head)),
+            full.eq(Mux(serving, part, 0) + self.words),
+            read.addr.eq(place_now),
+        ]
+        with m.If(active):
+            m.d.sync += [owner.eq(mine), left.eq(left_now), place.eq(place_now), part.eq(full)]
+            m.d.comb += takes.eq(~serving)
+            with m.If(full >= self.cycles):
+                m.d.comb += gives.eq(1 << mine)
+                m.d.sync += [left.eq(left_now - 1), place.eq(place_now + 1)]
+                m.d.sync += part.eq(full - self.cycles)
+                with m.If((left_now == 1) & (full != self.cycles) & due.any()):
+                    m.d.comb += takes.eq(1)
+                    m.d.sync += [owner.eq(turn), Cat(left, place).eq(head)]
+        with m.If(takes):
+            m.d.comb += pops.eq(1 << turn)
+            m.d.sync += last.eq(turn)
+        with m.If(self.start):
+            m.d.sync += last.eq(1)
         return m
 
 
@@ -327,7 +263,7 @@ def play(phases: list[GatePhase], seed: int, most: int = 20_000) -> list[int]:
     Raises:
         AssertionError: A residual is not the sum of the products, or a phase does not end.
     """
-    machine, draw = GateMachine(2), np.random.default_rng(seed)
+    machine, draw = GateMachine(), np.random.default_rng(seed)
     found: list[int] = []
 
     async def bench(ctx: Any) -> None:
@@ -336,21 +272,18 @@ def play(phases: list[GatePhase], seed: int, most: int = 20_000) -> list[int]:
             ctx.set(machine.start, 1)
             await ctx.tick()
             ctx.set(machine.start, 0)
-            through = [not tokens for tokens in phase.tokens]
             for cycle in range(most):
-                ctx.set(machine.memory.stalled, bool(draw.random() < phase.stall))
-                for number, core in enumerate(machine.cores):
-                    through[number] |= bool(ctx.get(core.done))
-                if all(through):
+                ctx.set(machine.stalled, bool(draw.random() < phase.stall))
+                if all(ctx.get(core.done) for core in machine.cores):
                     found.append(cycle)
                     break
                 await ctx.tick()
-            assert all(through), "the phase does not end"
+            else:
+                raise AssertionError("the phase does not end")
             await ctx.tick()
-            for core, expected in zip(machine.cores, wanted, strict=True):
-                for (column, token), value in expected.items():
-                    word = ctx.get(core.residual.data[column * MOST_TOKENS + token])
-                    assert word == value, "a wrong sum"
+            for core, words in zip(machine.cores, wanted, strict=True):
+                got = [ctx.get(core.residual.data[n]) for n in range(len(words))]
+                assert got == words, "a wrong sum"
 
     simulator = Simulator(machine)
     simulator.add_clock(1e-6)
@@ -361,83 +294,61 @@ def play(phases: list[GatePhase], seed: int, most: int = 20_000) -> list[int]:
 
 def _load(
     ctx: Any, machine: GateMachine, phase: GatePhase, draw: np.random.Generator
-) -> list[dict[tuple[int, int], int]]:
-    """Set registers, weights and inputs; the residuals that follow, by column block and token."""
-    ctx.set(machine.memory.latency, phase.latency)
-    ctx.set(machine.memory.words, phase.words)
-    ctx.set(machine.memory.cycles, phase.cycles)
+) -> list[list[int]]:
+    """Set registers, weights and inputs; the residuals that follow, words of each core."""
+    for name in ("latency", "words", "cycles"):
+        ctx.set(getattr(machine, name), getattr(phase, name))
     base, wanted = 0, []
-    for core, steps, tokens in zip(machine.cores, phase.steps, phase.tokens, strict=True):
-        ctx.set(core.steps, len(steps) if tokens else 0)
-        for name in ("tile_folds", "slots"):
-            ctx.set(getattr(core, name), getattr(phase, name))
-        ctx.set(core.tokens, tokens)
-        ctx.set(core.base, base)
-        x = draw.integers(-128, 128, (tokens, MOST_BLOCKS * SIDE))
-        for block in range(MOST_BLOCKS):
-            for token in range(tokens):
-                ctx.set(
-                    core.inputs.data[block * MOST_TOKENS + token],
-                    _packed(x[token, block * SIDE :][:SIDE], 8),
-                )
-        total = np.zeros((tokens, MOST_BLOCKS * SIDE), np.int64)
-        for place in range(MOST_BLOCKS * MOST_TOKENS):
-            ctx.set(core.residual.data[place], 0)
-        for number, step in enumerate(steps):
-            ctx.set(core.rows[number], step.rows)
-            ctx.set(core.cols[number], step.cols)
-            for col in range(step.cols):
-                for row in range(step.rows):
-                    weights = draw.integers(-128, 128, (SIDE, SIDE))
-                    for k in range(SIDE):
-                        ctx.set(machine.memory.storage.data[base], _packed(weights[k], 8))
-                        base += 1
-                    total[:, col * SIDE :][:, :SIDE] += x[:, row * SIDE :][:, :SIDE] @ weights
-        wanted.append(
-            {
-                (col, token): _packed(total[token, col * SIDE :][:SIDE], 32)
-                for col in range(max(step.cols for step in steps))
-                for token in range(tokens)
-            }
-        )
+    for core, blocks, tokens in zip(
+        machine.cores, phase.blocks.swapaxes(0, 1).tolist(), phase.tokens.tolist(), strict=True
+    ):
+        registers = {"steps": len(blocks) * (tokens > 0), "tokens": tokens, "base": base}
+        registers |= {name: getattr(phase, name) for name in ("tile_folds", "slots")}
+        for name, value in registers.items():
+            ctx.set(getattr(core, name), value)
+        x, total = np.zeros((2, MOST_BLOCKS, MOST_TOKENS, SIDE), np.int64)
+        x[:, :tokens] = draw.integers(-128, 128, (tokens, MOST_BLOCKS, SIDE)).swapaxes(0, 1)
+        _store(ctx, core.inputs, x.astype(np.int8))
+        _store(ctx, core.residual, np.zeros_like(total, np.int32))
+        for number, (rows, cols) in enumerate(blocks):
+            ctx.set(core.rows[number], rows)
+            ctx.set(core.cols[number], cols)
+            weights = draw.integers(-128, 128, (cols, rows, SIDE, SIDE))
+            base = _store(ctx, machine.storage, weights.astype(np.int8), base)
+            total[:cols] += np.einsum("rtk,crkn->ctn", x[:rows], weights)
+        wanted.append(_words(total.astype(np.int32)))
     return wanted
 
 
-def _packed(values: Any, bits: int) -> int:
-    return sum((int(v) & (1 << bits) - 1) << n * bits for n, v in enumerate(values))
+def _store(ctx: Any, memory: Memory, numbers: NDArray[Any], first: int = 0) -> int:
+    """Write numbers as words; the place behind the last one."""
+    words = _words(numbers)
+    for place, word in enumerate(words, first):
+        ctx.set(memory.data[place], word)
+    return first + len(words)
+
+
+def _words(numbers: NDArray[Any]) -> list[int]:
+    return [int.from_bytes(row.tobytes(), "little") for row in numbers.reshape(-1, SIDE)]
 
 
 def draw_phase(draw: np.random.Generator, stall: float) -> GatePhase:
     """Both cores have as many steps; all else differs."""
     n_steps = int(draw.integers(1, 4))
-    tokens = [int(each) for each in draw.integers(1, 9, 2)]
+    tokens = draw.integers(1, 9, 2)
     if draw.random() < 0.2:
-        tokens[int(draw.integers(2))] = 0
-    steps = tuple(
-        tuple(GateStep(*(int(n) for n in draw.integers(1, 5, 2))) for _ in range(n_steps))
-        for _ in range(2)
-    )
-    cycles = int(draw.integers(1, 9))
-    return GatePhase(
-        steps=steps,
-        tokens=(tokens[0], tokens[1]),
-        tile_folds=int(draw.integers(1, 5)),
-        slots=int(draw.integers(2, 5)),
-        latency=int(draw.integers(1, 60)),
-        words=int(draw.integers(1, cycles + 1)),
-        cycles=cycles,
-        stall=stall,
-    )
+        tokens[draw.integers(2)] = 0
+    blocks = draw.integers(1, 5, (2, n_steps, 2)).swapaxes(0, 1)
+    cycles, tile_folds, slots, latency = draw.integers((1, 1, 2, 1), (9, 5, 5, 60)).tolist()
+    words = int(draw.integers(1, cycles + 1))
+    return GatePhase(blocks, tokens, tile_folds, slots, latency, words, cycles, stall)
 
 
 def as_model(phase: GatePhase) -> Phase:
     """The same work as the machine model has it; stalls make its memory slower."""
-    tokens, none = np.array(phase.tokens), np.zeros((1, 2), np.int64)
+    tokens, none = phase.tokens, np.zeros((1, 2), np.int64)
     # [steps, cores]; the adder that follows a step is before the next one, the last one a step.
-    cols, rows = (
-        np.array([[getattr(step, name) for step in of_core] for of_core in phase.steps]).T
-        for name in ("cols", "rows")
-    )
+    rows, cols = np.moveaxis(phase.blocks, -1, 0)
     folds, adds = np.concatenate([rows * cols, none]), np.concatenate([none, cols * tokens])
     rate = Fraction(SIDE * phase.words, phase.cycles) * (1 - Fraction(str(phase.stall)))
 
