@@ -25,28 +25,6 @@ from carsim.machine.simulate import Simulation, simulate
 from carsim.workload.geometry import Video
 
 
-def test_a_product_is_booked_on_all_of_its_cores() -> None:
-    # Output projection: 1024 bytes of weights into and out of the buffers of two cores; 4 x 32
-    # inputs and as many results of 2 bytes, each moved once. Two cycles on each core; one addition
-    # per result.
-    output = Phases(ideal_hardware()).output()
-    assert output.sram_bytes == 2 * (2 * 1024) + 2 * (4 * 32 + 4 * 32)
-    assert (output.compute_cycles, output.busy_cycles) == (2, 2 * 2)
-    assert (output.macs, output.vector_ops) == (4 * 32 * 32, 4 * 32)
-
-
-def test_vector_work_before_the_array_takes_its_time() -> None:
-    # QKV: the norm of two rows of 32, one cycle, and two products of two, on each core.
-    qkv = Phases(ideal_hardware()).qkv(None)
-    assert (qkv.compute_cycles, qkv.busy_cycles) == (1 + 2 + 2, 2 * (1 + 2 + 2))
-    # With one lane and memory that is never waited for, the norm takes a cycle for each of its
-    # operations; it is all that has to be over before the array begins.
-    fast = {"rate": 100_000, "latency": 0}
-    one = Phases(ideal_hardware(**fast, vector={"lanes": 1, "pipeline_cycles": 0})).output()
-    two = Phases(ideal_hardware(**fast, vector={"lanes": 2, "pipeline_cycles": 0})).output()
-    assert one.compute_cycles == 2 * two.compute_cycles == 2 * 32
-
-
 def test_an_exchange_takes_time_and_keeps_no_core_busy() -> None:
     # Split by columns, each core has 4 rows x 32 x 16, 4 cycles; 4 x 32 results of 2 bytes are
     # gathered over 64 bytes a cycle, 4 cycles in which nobody computes.
@@ -59,15 +37,6 @@ def test_an_exchange_takes_time_and_keeps_no_core_busy() -> None:
     split = Phases(ideal_hardware(mapping="tensor", exchange_bytes_per_cycle=1, **slow)).output()
     assert split.bound_cycles == 4 * 32 * 16
     assert split.compute_cycles == 256 + 4 * 32 * 16
-
-
-def test_rows_left_over_are_gathered_by_the_cores_that_split_them() -> None:
-    # Of four rows on three cores one is left over: 32 results of 2 bytes change cores.
-    one, many = (
-        Phases(ideal_hardware(mapping="hybrid", cores=3, exchange_bytes_per_cycle=each)).output()
-        for each in (1, 64)
-    )
-    assert one.compute_cycles - many.compute_cycles == 64 - 1
 
 
 @pytest.mark.parametrize(
