@@ -92,8 +92,8 @@ def test_the_certified_front_is_that_of_the_whole_grid(tmp_path_factory, most, d
 @pytest.mark.parametrize(
     "refused",
     [
-        {"machine.kv_buffer_kib": [0.01, 8]},
-        {"machine.activation_buffer_kib": [-1, 8], "policy.schedule": ["none", "pack"]},
+        {"machine.kv_buffer_kib": [1, 8]},
+        {"machine.weight_buffer_kib": [1, 8], "policy.schedule": ["static", "pack"]},
     ],
 )
 def test_a_first_value_that_is_refused_leaves_bounds(tmp_path, refused):
@@ -138,7 +138,7 @@ def test_a_result_below_its_bound_is_a_bug_that_is_told(tmp_path, monkeypatch):
         ({"objectives": ["dsp"], "sampling": {"method": "lhs", "points": 3}}, "draws points"),
         ({"objectives": ["dsp"], "filters": ["machine.cores > 9"]}, "leave no point"),
         (
-            {"objectives": ["latency_s"], "axes": {"machine.kv_buffer_kib": [-1, -2]}},
+            {"objectives": ["latency_s"], "axes": {"machine.kv_buffer_kib": [1]}},
             "every design that was tried for bounds is refused",
         ),
     ],
