@@ -152,6 +152,17 @@ def first_problem(error: ValidationError, raw: Any, cure: str = "") -> Problem:
     return found._replace(cure="; ".join(filter(None, cures)))
 
 
+def field_problems(kind: type[BaseModel], field: str, value: Any) -> list[Problem]:
+    """Problems that a field of a section has with a value, whatever other fields hold."""
+    raw = tuples({field: value})
+    try:
+        kind.model_validate(raw)
+    except ValidationError as error:
+        found = [each for each in error.errors(include_url=False) if each["loc"][:1] == (field,)]
+        return [_explain(dict(each), raw) for each in found]
+    return []
+
+
 _LISTED = "'carsim config schema' lists what may stand there"
 
 _CURES = {

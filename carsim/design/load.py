@@ -133,7 +133,7 @@ def preset_board(name: str, where: str) -> Board:
     Raises:
         InputError: No such preset.
     """
-    return Board.model_validate(tuples(_preset("board", name, where)))
+    return Board.model_validate(tuples(preset("board", name, where)))
 
 
 def build_design(raw: Mapping[str, Any], place: str, overridden: Iterable[str] = ()) -> Design:
@@ -237,12 +237,13 @@ def _with_bases(raw: Mapping[str, Any], file: Path, assigned: Mapping[str, Any])
 
                 base = read_hf_config(config, body)
             else:
-                base = _preset(section, value, where)
+                base = preset(section, value, where)
             merged[section] = _merge(base, body)
     return merged
 
 
-def _preset(section: str, name: Any, where: str) -> dict[str, Any]:
+def preset(section: str, name: Any, where: str) -> dict[str, Any]:
+    """Contents of a preset, which nothing changes; an unknown one raises InputError."""
     folder = Path(str(files("carsim.design"))) / "presets" / section
     known = sorted(path.stem for path in folder.glob("*.yaml"))
     if name not in known:

@@ -14,7 +14,7 @@ Simplifications: latency of memories, dispatch, exchange before MLPs and filling
 time. A metric that is not in :data:`TIMED` or exact has no bound, and neither has a refused design.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial, reduce
 from typing import Any
@@ -265,7 +265,23 @@ TIMED: Mapping[str, Bound] = {
 }
 """Metric -> no design has a better one."""
 
-EXACT = ("replay_all", "replay_eligible")
+DECIDED = ("replay_all", "replay_eligible")
+
+
+def unbounded(objectives: Mapping[str, int]) -> list[str]:
+    """Those of some objectives, each with its sign, of which no bound is known."""
+    exact = {*_of_board(objectives), *DECIDED, "memory_used_gb", "fill"}
+    return [
+        name
+        for name, sign in objectives.items()
+        if name not in exact and (name not in TIMED or sign != directions([name])[name])
+    ]
+
+
+def _of_board(names: Iterable[str]) -> tuple[str, ...]:
+    """Those of some metrics that the fit of a design gives."""
+    shares = (*RESOURCES, "macs_per_cycle")
+    return tuple(name for name in names if name in shares or name.startswith(("area", "cost")))
 
 
 def bounds_of(grid: GridStudy) -> tuple[Floats, NDArray[np.bool_]]:
@@ -276,9 +292,8 @@ def bounds_of(grid: GridStudy) -> tuple[Floats, NDArray[np.bool_]]:
     """
     grid.expect(SOFT, NOT_HELD, NOT_DECIDED)
     signs = directions(grid.study.objectives)
-    shares = (*RESOURCES, "macs_per_cycle", *(n for n in METRICS if n.startswith(("area", "cost"))))
-    wanted = tuple(name for name in signs if name in shares)
-    timed = signs.keys() & TIMED.keys()
+    wanted = _of_board(signs)
+    timed = (signs.keys() & TIMED.keys()).difference(unbounded(signs))
     with_power = any(name.startswith("energy") for name in timed)
     if timed:
         grid.expect(NOT_WORKED, NOT_RATED, *([NOT_PRICED] if with_power else []))
@@ -287,13 +302,13 @@ def bounds_of(grid: GridStudy) -> tuple[Floats, NDArray[np.bool_]]:
     exact = {name: fitted[name] for name in wanted} | {"memory_used_gb": held["used"]}
     exact["fill"] = np.maximum(fitted["share"], held["share"])
     decided = grid.table(NOT_DECIDED, _decided)
-    exact |= {name: decided[name] for name in EXACT}
+    exact |= {name: decided[name] for name in DECIDED}
     found = _timed(grid, decided, fitted, with_power) if timed else None
     columns = np.full((np.prod(grid.shape), len(signs)), -np.inf)
     for column, (name, sign) in zip(columns.T, signs.items(), strict=True):
         if name in exact:
             values = sign * exact[name]
-        elif found is not None and name in TIMED and sign == directions([name])[name]:
+        elif found is not None and name in timed:
             values = sign * TIMED[name](found)
             values = values - MARGIN * abs(values)
         else:

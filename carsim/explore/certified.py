@@ -7,13 +7,14 @@ evaluated: it cannot be on the front. Whatever dominates a bound has a smaller s
 earlier, so that few designs are evaluated in vain.
 """
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from carsim.base.errors import SolverError
-from carsim.explore.bounds import bounds_of
+from carsim.explore.bounds import bounds_of, unbounded
 from carsim.explore.grid import Floats, GridStudy, Step
 from carsim.explore.pareto import directions
 from carsim.explore.points import Point, held_constraints, no_points
@@ -53,6 +54,9 @@ class CertifiedFront:
         step: Step = lambda done, total: None,
     ) -> None:
         self._signs = directions(study.objectives, f"study {study.name}: $.objectives")
+        if names := ", ".join(unbounded(self._signs)):
+            note = f"there is no bound of {names}: all designs that fit are evaluated"
+            warnings.warn(note, stacklevel=2)
         self._study, self._grid = study, GridStudy(study, workers, step)
         self._passing = np.flatnonzero(self._grid.passing())
         self.total = len(self._passing)

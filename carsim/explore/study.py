@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,13 +12,13 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from carsim.base.errors import InputError
 from carsim.base.files import read_text
-from carsim.base.section import Section, explained, file_schema, sections_of
+from carsim.base.section import Section, explained, field_problems, file_schema, sections_of
 from carsim.base.text import closest
-from carsim.base.yaml_file import MAX_BYTES, mapping_of, shown, yaml_text
+from carsim.base.yaml_file import MAX_BYTES, line_of, mapping_of, shown, yaml_text
 from carsim.decisions.trace import Trace, load_trace
 from carsim.decisions.trace.shipped import trace_path
 from carsim.design import Design
-from carsim.design.load import PRESET_PATHS, design_path
+from carsim.design.load import MODEL_FILE, PRESET_PATHS, design_path, preset
 from carsim.explore.axis import PSEUDO_PATHS, VIDEO_PATHS, Axis, parse_axis
 from carsim.explore.columns import result_columns
 from carsim.explore.expression import Expression
@@ -157,7 +157,7 @@ def load_study(path: str | Path, workload: Workload | None = None) -> Study:
     place, folder = str(path), path.resolve().parent
     try:
         text = read_text(path, MAX_BYTES, "name a study file")
-        contents = mapping_of(text, place)
+        contents, written = mapping_of(text, place), text
         if workload is not None:
             contents = {**contents, "workload": workload.text}
             contents.pop("traces", None)
@@ -166,13 +166,16 @@ def load_study(path: str | Path, workload: Workload | None = None) -> Study:
     except ValidationError as error:
         raise explained(error, place, contents) from None
     file, work = _decoded(file, folder, place)
-    axes = tuple(
-        parse_axis(name, body, f"{place}: $.axes.{name}") for name, body in file.axes.items()
-    )
+    places = {
+        name: f"{place}:{line_of(written, 'axes', name)}: $.axes.{name}" for name in file.axes
+    }
+    axes = tuple(parse_axis(name, body, places[name]) for name, body in file.axes.items())
     paths = _design_paths(file, axes, folder, place)
     trace_files = [*file.traces]
     for value in _values_of("trace", axes):
         trace_files += trace_names(value, f"{place}: $.axes: trace")
+    for value in _values_of("workload", axes):
+        _workload(value, f"{place}: $.axes: workload")
     study = Study(
         file=file,
         name=_printable(file.name or path.stem),
@@ -185,7 +188,7 @@ def load_study(path: str | Path, workload: Workload | None = None) -> Study:
         traces={name: load_trace(trace_path(name, folder)) for name in dict.fromkeys(trace_files)},
         workload=work,
     )
-    _check_paths(study, place)
+    _check_paths(study, place, places)
     _check_names(study, place)
     return study
 
@@ -197,12 +200,16 @@ def _decoded(file: StudyFile, folder: Path, place: str) -> tuple[StudyFile, Work
         raise InputError(f"{place}: $.traces", problem, "give traces, or a workload")
     if file.workload is None:
         return file, None
-    try:
-        work = workload_of(file.workload, folder)
-    except InputError as error:
-        raise error.named({"workload": f"{place}: $.workload"}) from None
+    work = _workload(file.workload, f"{place}: $.workload", folder)
     file = file.model_copy(update={"workload": work.text, "traces": work.traces})
     return file, None if work.traces else work
+
+
+def _workload(value: Any, place: str, folder: Path | None = None) -> Workload:
+    try:
+        return workload_of(value, folder)
+    except InputError as error:
+        raise error.named({"workload": place}) from None
 
 
 def trace_names(value: Any, place: str) -> tuple[str, ...]:
@@ -240,8 +247,8 @@ def _design_paths(
     return paths
 
 
-def _values_of(path: str, axes: tuple[Axis, ...]) -> Iterator[Any]:
-    """All values of a pseudo path, be it an axis or set by choices."""
+def _values_of(path: str, axes: Sequence[Axis]) -> Iterator[Any]:
+    """All values of a path, be it an axis or set by choices."""
     for axis in axes:
         for value in axis.values:
             if path in (changes := axis.changes(value)):
@@ -261,18 +268,20 @@ def _check_names(study: Study, place: str) -> None:
                 METRICS.find(name, f"{place}: $.{kind}")
 
 
-def _check_paths(study: Study, place: str) -> None:
-    """Refuse what no point could set, and what two axes would set."""
+def _check_paths(study: Study, place: str, places: Mapping[str, str]) -> None:
+    """Refuse what no point could set, and what two axes, with places of their own, would set."""
     owner = dict.fromkeys(study.file.set, "set")
     for dotted in set(study.file.set).difference(VIDEO_PATHS):
-        _check_path(study.base, dotted, f"{place}: $.set")
+        _check_path(study.base, dotted, f"{place}: $.set", study.file.set[dotted])
     for axis in study.axes:
-        where = f"{place}: $.axes.{axis.name}"
+        where = places[axis.name]
         if axis.name in ("point", "knee", *result_columns()):
             raise InputError(where, "is the name of a column of results", "call it otherwise")
         for dotted in sorted(axis.paths):
             if dotted not in PSEUDO_PATHS:
-                _check_path(study.base, dotted, where if axis.sets is None else f"{where}.choice")
+                values = _values_of(dotted, [axis])
+                below = where if axis.sets is None else f"{where}.choice"
+                _check_path(study.base, dotted, below, *values)
             if dotted in owner:
                 problem = f"{dotted} is set by {owner[dotted]}, too"
                 raise InputError(where, problem, "set it in one place")
@@ -284,9 +293,14 @@ def _check_paths(study: Study, place: str) -> None:
         raise InputError(where, "lhs needs a number of points", "give it")
 
 
-def _check_path(base: Design, dotted: str, place: str) -> None:
-    """Refuse a path that is no field of any design like the base."""
+def _check_path(base: Design, dotted: str, place: str, *values: Any) -> None:
+    """Refuse a path that is no field of any design like the base, and values that no field takes.
+
+    What a field takes depends on no other field; fields that do not go together are refused later.
+    """
     if dotted in PRESET_PATHS:
+        for value in values if dotted != MODEL_FILE else ():
+            preset(dotted.partition(".")[0], value, place)
         return
     holders: list[Any] = [base]
     for part in dotted.split("."):
@@ -296,19 +310,29 @@ def _check_path(base: Design, dotted: str, place: str) -> None:
             hint = f"known here: {', '.join(known)}" if known else "shorten the path"
             problem = f"no field {shown(part)} in {shown(dotted)}"
             raise InputError(place, problem, closest(part, known) + hint)
+        kinds = [_kind(each) for each in holders if part in _fields(each)]
         holders = [inner for each in fields for inner in each.get(part, ())]
+    for value in values if all(issubclass(kind, BaseModel) for kind in kinds) else ():
+        problems = [field_problems(kind, part, value) for kind in kinds]
+        if all(problems):
+            path, *told = problems[0][0]
+            raise InputError(f"{place}{path.removeprefix(part)}", *told)
+
+
+def _kind(holder: Any) -> type:
+    return holder if isinstance(holder, type) else type(holder)
 
 
 def _fields(holder: Any) -> dict[str, list[Any]]:
     """Fields of a mapping or a section: their values, and sections that could stand there."""
     if isinstance(holder, dict):
         return {key: [value] for key, value in holder.items()}
-    is_kind = isinstance(holder, type)
-    kind = holder if is_kind else type(holder)
+    kind = _kind(holder)
     if not issubclass(kind, BaseModel):
         return {}
+    own = vars(holder) if kind is not holder else {}
     return {
-        name: [*([] if is_kind else [getattr(holder, name)]), *sections_of(field.annotation)]
+        name: [*([own[name]] if name in own else []), *sections_of(field.annotation)]
         for name, field in kind.model_fields.items()
     }
 

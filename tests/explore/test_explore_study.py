@@ -54,6 +54,15 @@ def test_axes_spell_out_their_values(raw, expected):
         ({"axes": {"x": {"choice": {}}}}, "has no choices"),
         ({"axes": {"limit": {"choice": {"a": {}}}}}, "is the name of a column of results"),
         ({"axes": {"x": {"choice": {"a": {"machine.kores": 1}}}}}, "did you mean 'cores'?"),
+        ({"axes": {"machine.mapping": ["batch", "hybird"]}}, "did you mean 'hybrid'? known are"),
+        (
+            {"axes": {"x": {"choice": {"a": {"machine.cores": 0}}}}},
+            ":6: $.axes.x.choice: should be",
+        ),
+        ({"axes": {"policy.tau": [0, "inf", [0.1, "y"]]}}, "policy.tau.1: expected a number, got"),
+        ({"axes": {"board.preset": ["zcu12"]}}, "no preset 'zcu12'; did you mean 'zcu102'?"),
+        ({"axes": {"workload": ["vido:8"]}}, "$.axes: workload: got 'vido:8'; did you mean"),
+        ({"set": {"machine.cores": "2"}, "axes": {"policy.tau": [0]}}, "$.set: should be a valid"),
         (
             {"axes": {"trace": ["none.npz"]}},
             "none.npz: cannot be read: No such file or directory; check the path",
