@@ -14,6 +14,7 @@ from distributed import Client, KilledWorker, Security, WorkerPlugin
 from carsim.base.errors import InputError
 from carsim.base.plugins import load_plugins
 from carsim.explore import workers
+from carsim.explore.parcel import SAME, Parcel, studies
 from carsim.explore.points import Point
 from carsim.explore.study import Study
 
@@ -53,11 +54,11 @@ class Cluster(workers.Workers):
             raise InputError(self._place, "the scheduler has no workers", "start some first")
         super().__init__(study)
         try:
-            self._client.register_plugin(_HandOver(self.key, workers.Parcel.of(study)), self.key)
+            self._client.register_plugin(_HandOver(self.key, Parcel.of(study)), self.key)
         except (ImportError, AttributeError) as error:
             self._client.close()
             problem = f"a worker cannot run this carsim ({error})"
-            raise InputError(self._place, problem, workers.SAME) from None
+            raise InputError(self._place, problem, SAME) from None
         self._executor = self._client.get_executor(pure=False)
 
     def submit(self, points: list[Point], budget_s: float) -> "Future[workers.Answer]":
@@ -98,14 +99,14 @@ def _hush() -> None:
 class _HandOver(WorkerPlugin):  # type: ignore[misc] # Dask is not typed
     """Hands a study to a worker, which loads the plugins that its own environment names."""
 
-    def __init__(self, name: str, parcel: workers.Parcel) -> None:
+    def __init__(self, name: str, parcel: Parcel) -> None:
         self.name, self.parcel = name, parcel
 
     def setup(self, worker: Any) -> None:
         """Runs in a worker when it starts, or when the plugin comes."""
         load_plugins(())
-        workers.studies[self.name] = self.parcel
+        studies[self.name] = self.parcel
 
     def teardown(self, worker: Any) -> None:
         """Runs in a worker when the plugin goes."""
-        workers.studies.pop(self.name, None)
+        studies.pop(self.name, None)

@@ -15,6 +15,7 @@ from carsim.design import Design
 from carsim.design.load import PRESET_PATHS, override
 from carsim.explore.axis import PSEUDO_PATHS, Axis
 from carsim.explore.evaluate import Asked, Evaluator
+from carsim.explore.parcel import study_of
 from carsim.explore.points import (
     COLUMN_PATHS,
     SOFT_PATHS,
@@ -25,7 +26,7 @@ from carsim.explore.points import (
     make_point,
 )
 from carsim.explore.study import Study
-from carsim.explore.workers import Workers, study_of
+from carsim.explore.workers import Workers
 
 Floats = NDArray[np.float64]
 Cell = Mapping[str, Any]
@@ -46,7 +47,7 @@ REFUSALS = (InputError, ValueError, LookupError, ArithmeticError)
 """Raised by a design whose fields do not go together; its exact evaluation says why."""
 
 
-class Part(NamedTuple):
+class Block(NamedTuple):
     """Some cells of a table; see :meth:`GridStudy.table`."""
 
     without: tuple[str, ...]
@@ -148,7 +149,7 @@ class GridStudy:
         """
         shape, _ = self._values(self._held(without))
         ends = range(0, math.prod(shape), PART)
-        parts = [Part(without, make, slice(begin, begin + PART)) for begin in ends]
+        parts = [Block(without, make, slice(begin, begin + PART)) for begin in ends]
         if self._workers is None or len(parts) == 1:
             every = chain.from_iterable(map(self.cells, parts))
         else:
@@ -176,7 +177,7 @@ class GridStudy:
             found[name] = whole.reshape(*shape, *most)
         return found
 
-    def cells(self, part: Part) -> Iterator[Cell | None]:
+    def cells(self, part: Block) -> Iterator[Cell | None]:
         """Cells of a table; None where a design is refused."""
         held = self._held(part.without)
         others = [axis for axis, is_held in zip(self.axes, held, strict=True) if is_held]
@@ -231,7 +232,7 @@ class GridStudy:
 _own = threading.local()
 
 
-def _cells_of(key: str, part: Part) -> list[Cell | None]:
+def _cells_of(key: str, part: Block) -> list[Cell | None]:
     """Runs in a worker: some cells of a table of a study."""
     study = study_of(key)
     grid: GridStudy | None = getattr(_own, "grid", None)

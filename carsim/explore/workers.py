@@ -10,35 +10,29 @@ dies again is tried alone, and has failed if that process dies, too. Nothing els
 and misfits are results.
 """
 
-import gc
 import os
-import pickle
 import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from itertools import repeat
 from multiprocessing import get_all_start_methods, get_context
 from pathlib import Path
-from platform import node
 from time import monotonic
 from typing import NamedTuple, TypeVar
 from uuid import uuid4
 
 from carsim.base.environment import environment, follow_parent, library
 from carsim.base.errors import InputError
-from carsim.base.plugins import VARIABLE, load_plugins, loaded_plugins
-from carsim.base.registry import outside_kinds
-from carsim.base.yaml_file import shown
-from carsim.explore.code import code_sha256
+from carsim.base.plugins import load_plugins
 from carsim.explore.evaluate import Evaluator, Row
+from carsim.explore.parcel import Parcel, studies, study_of
 from carsim.explore.points import Point
 from carsim.explore.study import Study
-from carsim.metrics import METRICS
 
 BUDGET_S = 1.0
 """After about so long a task comes back with what it has finished."""
@@ -49,8 +43,6 @@ COMMIT_S = 0.1
 POLL_S = 5.0
 """So often it is asked whether there are workers left."""
 
-SAME = "install the same on all machines"
-
 Part = TypeVar("Part")
 Done = TypeVar("Done")
 Result = tuple[Point, Row]
@@ -58,77 +50,7 @@ Answer = tuple[list[Result], list[Point]]
 Stop = Callable[[], bool]
 
 
-class Parcel(NamedTuple):
-    """A study on its way to workers, which must run the same code with the same kinds.
-
-    Attributes:
-        plugins: Plugins of the sender, of which the study may hold classes: file -> hash.
-        code: Checksum of the sender's code.
-        outside: (role, name) of the outside kinds that are needed: all metrics, of other kinds
-            those that the study names.
-        packed: The study.
-    """
-
-    plugins: Mapping[str, str]
-    code: str
-    outside: frozenset[tuple[str, str]]
-    packed: bytes
-
-    @classmethod
-    def of(cls, study: Study) -> "Parcel":
-        """A study of this process."""
-        texts = [study.text, *(each.model_dump_json() for each in study.designs.values())]
-        outside = {
-            (role, name)
-            for role, name in outside_kinds()
-            if role == METRICS.role or any(name in text for text in texts)
-        }
-        return cls(loaded_plugins(), code_sha256(), frozenset(outside), pickle.dumps(study))
-
-    def unpack(self) -> Study:
-        """The study.
-
-        Raises:
-            InputError: This process lacks a plugin or a kind, or runs other code.
-        """
-        worker = f"a worker on {node()}"
-        mine = set(loaded_plugins().values())
-        for path, digest in self.plugins.items():
-            if digest not in mine:
-                problem = f"has not loaded the plugin {Path(path).name}, sha256 {digest[:12]}"
-                cure = f"copy that file there, and name it in {VARIABLE} before the worker starts"
-                raise InputError(worker, problem, cure)
-        if self.code != code_sha256():
-            raise InputError(worker, "runs other code of carsim", SAME)
-        if unknown := sorted(self.outside - outside_kinds()):
-            named = ", ".join(f"{role} {shown(name)}" for role, name in unknown)
-            cure = "register it in a module that the study's script imports, or use no workers (0)"
-            raise InputError(worker, f"knows no {named}", cure)
-        try:
-            study: Study = pickle.loads(self.packed)
-        except (ImportError, AttributeError) as error:
-            raise InputError(worker, f"cannot run this carsim ({error})", SAME) from None
-        # What is here now stays until the end: to look through it for garbage cost a point 8 %.
-        gc.freeze()
-        return study
-
-
-studies: dict[str, Study | Parcel] = {}
-"""In a worker: the studies that it works at."""
-
 _own = threading.local()
-
-
-def study_of(key: str) -> Study:
-    """Runs in a worker: a study that it works at.
-
-    Raises:
-        InputError: As of :meth:`Parcel.unpack`.
-    """
-    study = studies[key]
-    if isinstance(study, Parcel):
-        study = studies[key] = study.unpack()
-    return study
 
 
 def evaluate_some(key: str, points: list[Point], budget_s: float) -> Answer:
@@ -183,7 +105,7 @@ class Workers:
         return future
 
     def each(self, task: Callable[[str, Part], Done], parts: Sequence[Part]) -> Iterator[Done]:
-        """What a task, given the key of the study, makes of some parts, in their order."""
+        """Results of a task, which is given the key of the study, for some parts in their order."""
         return (task(self.key, part) for part in parts)
 
     def alone(self, point: Point) -> Row:
