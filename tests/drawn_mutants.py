@@ -5,8 +5,9 @@
     python tests/drawn_mutants.py carsim/machine carsim/cost --count 60 --seed 25
 
 The second command notes which test runs which line, and the time of each test. The third draws in
-equal numbers from every file. A mutant's tests are those that ran its line, up to a fifth of all;
-what a command does in a process of its own is not among them (``--also`` names further ones).
+equal numbers from every file. A mutant's tests are those that ran its line, up to a share of all
+(``--share``); what a command does in a process of its own is not among them (``--also`` names
+further ones). A small share is quick, and finds survivors that more tests kill (``--again``).
 
 The work can be stopped and resumed: results are appended to a file, and a mutant that stands there
 is not run again (``--again`` runs survivors again, after a change to the tests). The draw takes a
@@ -46,8 +47,6 @@ from mutants import ROOT, checkout, outcome
 from carsim.base.statistics import wilson
 
 LEFT_OUT = ("core/RemoveDecorator", "core/ExceptionReplacer", "core/VariableInserter")
-SHARE = 0.2
-"""Tests of a mutant take at most this share of the time of all tests."""
 
 
 class Drawn(NamedTuple):
@@ -158,8 +157,8 @@ def seconds_of_tests(junit: Path) -> dict[str, float]:
     }
 
 
-def reaching(coverage: Any, seconds: Mapping[str, float], drawn: Drawn) -> list[str]:
-    """The tests that ran its line, of together so long as :data:`SHARE` allows.
+def reaching(coverage: Any, seconds: Mapping[str, float], drawn: Drawn, most_s: float) -> list[str]:
+    """The tests that ran its line, of together so long, at least one.
 
     First those of its module by name, then those of its folder, each the quickest first.
 
@@ -181,7 +180,7 @@ def reaching(coverage: Any, seconds: Mapping[str, float], drawn: Drawn) -> list[
 
     for name in sorted(names, key=rank):
         spent += seconds.get(name, 1.0)
-        if chosen and spent > SHARE * math.fsum(seconds.values()):
+        if chosen and spent > most_s:
             break
         chosen.append(name)
     return chosen
@@ -210,7 +209,7 @@ def judged(
         for drawn in (each for each in chosen if each.key not in results):
             if time.monotonic() - began > given.seconds:
                 return
-            names = reaching(reached, seconds, drawn)
+            names = reaching(reached, seconds, drawn, given.share * math.fsum(seconds.values()))
             # Of a case that the copy calls otherwise, all cases of its test.
             tests = [name if name in known else name.partition("[")[0] for name in names]
             (copy / drawn.file).write_text(mutated(drawn), encoding="utf-8")
@@ -265,6 +264,8 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=25)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="then begin no other")
+    help_of_share = "of the time of all tests, at most, for those of a mutant"
+    parser.add_argument("--share", type=float, default=0.2, help=help_of_share)
     parser.add_argument("--again", action="store_true", help="run survivors again")
     parser.add_argument("--also", nargs="+", default=[], help="tests to run as well, for each")
     parser.add_argument("--coverage", default=".coverage", help="what --cov-context=test wrote")
