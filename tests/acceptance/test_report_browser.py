@@ -4,21 +4,17 @@ import base64
 import hashlib
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 from explore_study import make_study
+from pages import BROWSER
 from tiny import tiny_report
 
 from carsim.explore.sweep import sweep
 from carsim.report import save_report
 from carsim.report.report import write_page
-
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium")
 
@@ -73,13 +69,6 @@ def used(page: Path) -> Path:
     return copy
 
 
-def found(console: list[str]) -> dict[str, list[str] | int]:
-    (line,) = console
-    assert line.startswith("FOUND ")
-    document: dict[str, list[str] | int] = json.loads(line.removeprefix("FOUND "))
-    return document
-
-
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
@@ -91,12 +80,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.mark.parametrize(("name", "charts"), [("run", 3), ("out", 1)])
 def test_a_page_works_and_says_nothing_on_the_console(pages, tmp_path, name, charts):
     # A script, a style or a picture that the policy forbids would be told, too.
-    seen = found(browse(used(pages[name]), tmp_path))
-    assert seen["charts"] == charts
-    assert isinstance(seen["plots"], int)
-    assert seen["plots"] >= charts
+    (line,) = browse(used(pages[name]), tmp_path)
+    seen = json.loads(line.removeprefix("FOUND "))
+    assert seen["charts"] == charts <= seen["plots"]
     assert seen["marks"] != 0
-    assert isinstance(seen["up"], list)
     numbers = list(map(float, seen["up"]))
     assert len(set(numbers)) > 1
     assert numbers == sorted(numbers)
