@@ -47,21 +47,17 @@ def on_paper(plot: Plot, width_in: float) -> Plot:
         plot: The plot.
         width_in: Width, inches.
     """
-    count = len(plot.panels)
-    beside = count if plot.shares == "y" else min(plot.columns, count)
-    height = plot.size_in[1]
-    if plot.shares != "x" and width_in < PANEL_IN * beside:
-        # Of a row of panels, what is not title and legend is repeated.
-        rows = -(-count // beside)
-        height += (count - rows) * (height - MARGINS_IN) / rows
+    count, height = len(plot.panels), plot.size_in[1]
+    if plot.shares == "y" and width_in < PANEL_IN * count:
+        height += (count - 1) * (height - MARGINS_IN)  # what is not title and legend is repeated
         panels = tuple(replace(panel, share=1.0) for panel in plot.panels)
-        plot = replace(plot, panels=panels, shares="", columns=1)
+        plot = replace(plot, panels=panels, shares="")
     if width_in < NARROW_IN:
-        below = plot.panels if plot.columns == 1 and plot.shares != "y" else plot.panels[:1]
+        below = plot.panels[:1] if plot.shares == "y" else plot.panels
         names = [name for panel in below for name in panel.categories]
         height += LINE_IN * sum(len(textwrap.wrap(name, LINE)) - 1 for name in names)
     if not any(panel.categories for panel in plot.panels):
-        tall = 1.3 if plot.shares == "x" else float(-(-count // plot.columns))
+        tall = 1.3 if plot.shares == "x" else count
         height = min(height, LEAST_IN + ASPECT * width_in * tall)
     return replace(plot, title="" if not plot.misfit else plot.title, size_in=(width_in, height))
 
@@ -73,21 +69,19 @@ def draw(plot: Plot) -> Figure:
         count, is_narrow = len(plot.panels), plot.size_in[0] < NARROW_IN
         if is_narrow:  # constrained layout may leave out half of an axis' last number
             figure.set_layout_engine("constrained", w_pad=PAD_IN)
-        columns = {"x": 1, "y": count}.get(plot.shares, min(plot.columns, count))
+        beside = plot.shares == "y"
         shares = [panel.share for panel in plot.panels]
         how: dict[str, Any] = {f"share{axis}": plot.shares == axis for axis in "xy"}
-        how["width_ratios"] = shares if plot.shares == "y" else None
-        how["height_ratios"] = shares if columns == 1 else None
-        grid = figure.subplots(-(-count // columns), columns, squeeze=False, **how).flat
-        for axes in grid[count:]:
-            axes.set_visible(False)
+        how["width_ratios" if beside else "height_ratios"] = shares
+        size = (1, count) if beside else (count, 1)
+        grid = figure.subplots(*size, squeeze=False, **how).flat
         entries: dict[str, Any] = {}
-        for place, (axes, panel) in enumerate(zip(grid, plot.panels, strict=False)):
+        for place, (axes, panel) in enumerate(zip(grid, plot.panels, strict=True)):
             _draw_panel(axes, panel, is_narrow, is_low=is_narrow or plot.size_in[1] < LOW_IN)
             if plot.shares == "x" and place < count - 1:
                 axes.set_xlabel("")
-            if panel.categories and (place == 0 or plot.shares != "y"):
-                _name_lines(axes, panel.categories, plot.strong, is_narrow)
+            if panel.categories and (place == 0 or not beside):
+                _name_lines(axes, panel.categories, is_narrow)
             if len(panel.series) > 1 or plot.shares == "x":
                 handles, labels = axes.get_legend_handles_labels()
                 entries |= dict(zip(labels, handles, strict=True))
@@ -113,10 +107,8 @@ def save(plot: Plot, path: Path, file_format: str = "") -> None:
     path.write_bytes(image(plot, file_format or path.suffix.removeprefix(".")))
 
 
-def _name_lines(axes: Axes, names: Sequence[str], strong: int | None, is_narrow: bool) -> None:
+def _name_lines(axes: Axes, names: Sequence[str], is_narrow: bool) -> None:
     axes.set_yticks(range(len(names)), [textwrap.fill(n, LINE) if is_narrow else n for n in names])
-    if strong is not None:
-        axes.get_yticklabels()[strong].set_fontweight("bold")
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(names) - 0.5, -0.5)
 

@@ -27,10 +27,10 @@ def run_rows(label: str, run: "StoredRun", *, own_only: bool = False) -> "pd.Dat
     import pandas as pd
 
     fields, rows = _fields(run.resolved_design), []
-    for name, policy, _ in shown_policies({label: run}):
+    for _, policy, _ in shown_policies({label: run}):
         if policy.is_chosen or not own_only:
             figures = {metric: policy.get(metric) for metric in METRICS}
-            rows.append(fields | figures | {"label": label, "policy": name})
+            rows.append(fields | figures | {"label": label, "policy": policy.policy})
     return pd.DataFrame(rows)
 
 
@@ -39,7 +39,6 @@ def metric_plot(
     metrics: Sequence[str],
     axis: str = "policy",
     by: str = "",
-    strong: str = "",
 ) -> Plot:
     """A panel per metric: bars, or lines where the axis has three different numbers or more.
 
@@ -50,7 +49,6 @@ def metric_plot(
         metrics: Names of columns.
         axis: Column along which values are placed.
         by: Column whose values have a bar or a line each; none if empty.
-        strong: Value of the axis whose name is bold.
     """
     is_line = rows[axis].dtype.kind in "iuf" and rows[axis].nunique() > 2
     places = list(dict.fromkeys(rows[axis]))
@@ -68,18 +66,15 @@ def metric_plot(
         if is_line:
             panels.append(_lines(parts, names, axis, metric, label))
         else:
-            panels.append(_bars(parts, names, places, axis, metric, label, strong))
-    lines = len(places) * len(groups)
-    height_in = 2.6 if is_line else FRAME_IN + BAR_IN * lines * 1.4
+            panels.append(_bars(parts, names, places, axis, metric, label))
+    of_bars = FRAME_IN + BAR_IN * len(places) * len(groups) * 1.4
     return Plot(
         "",
         tuple(panels),
         alt=f"{', '.join(map(heading, metrics))} over {heading(axis)}",
         caption="Whiskers: range over measured bandwidths, and over the energy constants.",
-        size_in=(min(11.0, 4.0 + 2.5 * len(panels)), height_in),
+        size_in=(min(11.0, 4.0 + 2.5 * len(panels)), 2.6 * len(panels) if is_line else of_bars),
         shares="" if is_line else "y",
-        columns=3,
-        strong=None if is_line or strong not in places else places.index(strong),
     )
 
 
@@ -103,7 +98,6 @@ def _bars(
     axis: str,
     metric: str,
     label: str,
-    strong: str,
 ) -> Panel:
     height, ends = 0.76 / len(parts), INTERVALS.get(metric, ())
     series = []
@@ -112,10 +106,7 @@ def _bars(
         values = _scaled(part, metric)
         has_ends = bool(ends) and all(end in part and part[end].notna().all() for end in ends)
         texts = [METRICS[metric].text(value) for value in part[metric]]
-        colour: str | tuple[str, ...] = look[0]
-        if strong in places and len(parts) == 1:
-            colour = tuple(style.BLUE if p == strong else style.SKY for p in part[axis])
-        bar = Series(name, values, lines, "bar", colour, hover=texts, hatch=look[1])
+        bar = Series(name, values, lines, "bar", look[0], hover=texts, hatch=look[1])
         series.append(replace(bar, text=() if has_ends else texts, height=0.92 * height))
         if has_ends:
             whiskers = Series("", values, lines, "points", style.BLACK, marker="|", size=2.0)
