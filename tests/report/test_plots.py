@@ -47,11 +47,10 @@ def test_bars_show_the_numbers_of_the_simulated_policies(run):
     for panel, metric in zip(plot.panels, metrics, strict=True):
         factor = 100 if metric == "busy" else 1
         assert panel.categories == tuple(policy.policy for policy in policies)
-        bars, *whiskers = panel.series
+        (bars,) = panel.series
         assert list(bars.x) == [factor * policy[metric] for policy in policies]
-        for each, end in ((each, end) for each in whiskers for end in ("low", "high")):
-            name = INTERVALS[metric][end == "high"]
-            assert getattr(each, end) == [policy[name] for policy in policies]
+        for end, name in zip(("low", "high"), INTERVALS.get(metric, ()), strict=False):
+            assert getattr(bars, end) == [policy[name] for policy in policies]
     assert plot.panels[2].x_label == "cores busy [%]"
 
 

@@ -143,6 +143,9 @@ def _draw_panel(axes: Axes, panel: Panel, is_narrow: bool, is_low: bool) -> None
 def _draw_series(axes: Axes, series: Series) -> None:
     look: dict[str, Any] = {"label": series.name or None, "color": series.colour}
     x, y = (np.array(values, float) for values in (series.x, series.y))  # None is no number
+    if series.low:
+        interval = np.abs(np.array([series.low, series.high]) - x)
+        axes.errorbar(x, y, xerr=interval, fmt="none", ecolor=style.GREY, capsize=3)
     if series.mark == "bar":
         starts = np.array(series.base or [0.0] * len(x))
         look |= {"hatch": 3 * series.hatch, "edgecolor": "white", "linewidth": 0.5}
@@ -153,14 +156,15 @@ def _draw_series(axes: Axes, series: Series) -> None:
     if series.mark == "steps":
         axes.stairs(y, x, baseline=None, linestyle=DASHES[series.dash], linewidth=1.4, **look)
         return
-    if series.low:
-        interval = np.abs(np.array([series.low, series.high]) - x)
-        axes.errorbar(x, y, xerr=interval, fmt="none", ecolor=style.GREY, capsize=3)
     look["marker"] = None if series.mark == "line" else series.marker
     look["linestyle"] = "none" if series.mark == "points" else DASHES[series.dash]
-    look["markeredgewidth"] = 2 if series.marker == "|" else 1.2
     look["markerfacecolor"] = "none" if series.hollow else series.colour
-    look |= {"linewidth": 1.2, "markersize": series.size, "rasterized": len(x) > 2000}
+    look |= {
+        "linewidth": 1.2,
+        "markeredgewidth": 1.2,
+        "markersize": series.size,
+        "rasterized": len(x) > 2000,
+    }
     axes.plot(x, y, **look)
     for label, point in zip(series.text, zip(x, y, strict=True), strict=False):
         axes.annotate(label, point, (6, -3), textcoords="offset points", fontsize=7.5)

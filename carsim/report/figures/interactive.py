@@ -17,7 +17,7 @@ from carsim.report.figures.plot import Panel, Plot, Series
 Json = dict[str, Any]
 
 MARKERS = {
-    **{"o": "circle", "x": "x-thin-open", "|": "line-ns-open", "d": "diamond", "*": "star"},
+    **{"o": "circle", "x": "x-thin-open", "d": "diamond", "*": "star"},
     **{"s": "square", "^": "triangle-up"},
 }
 MODES = {"points": "markers", "line": "lines", "marked line": "lines+markers", "steps": "lines"}
@@ -89,6 +89,12 @@ def _trace(series: Series, panel: Panel) -> Json:
         trace["hovertemplate"] = "%{hovertext}<extra></extra>"
     if series.keys:
         trace["customdata"] = list(series.keys)
+    if series.low:
+        at = [value or 0.0 for value in series.x]
+        above = list(map(sub, series.high, at))
+        below = list(map(sub, at, series.low))
+        bars = {"array": above, "arrayminus": below, "color": style.GREY, "thickness": 1.2}
+        trace["error_x"] = {"type": "data", "symmetric": False, **bars}
     if series.mark == "bar":
         base = list(series.base) or [0.0] * len(series.x)
         lengths = list(map(sub, [end or 0.0 for end in series.x], base))
@@ -101,12 +107,6 @@ def _trace(series: Series, panel: Panel) -> Json:
         symbol = MARKERS[series.marker] + ("-open" if series.hollow else "")
         trace["marker"] = {"color": series.colour, "size": 1.7 * series.size, "symbol": symbol}
         trace["marker"]["line"] = {"width": 2, "color": series.colour}
-    if series.low:
-        at = [value or 0.0 for value in series.x]
-        above = list(map(sub, series.high, at))
-        below = list(map(sub, at, series.low))
-        bars = {"array": above, "arrayminus": below, "color": style.GREY, "thickness": 1.2}
-        trace["error_x"] = {"type": "data", "symmetric": False, **bars}
     if "lines" in trace["mode"]:
         trace["line"] = {"color": series.colour, "width": 1.6, "dash": series.dash}
         if not series.name and len(panel.series) > 1:  # it joins points, which a click means
