@@ -15,17 +15,13 @@ from typing import Any
 
 import pytest
 from explore_study import make_study
-from pages import BROWSER
 
 from carsim.design import load_design
 from carsim.explore.sweep import sweep
 from carsim.studio.fields import FIELDS, SLIDERS
 
 pytest.importorskip("dash")
-playwright = pytest.importorskip("playwright.sync_api")
 axe = pytest.importorskip("axe_core_python.sync_playwright")
-
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium")
 
 SETTLED = "document.getAnimations().every(each => each.playState == 'finished')"
 SOON_MS = 180_000
@@ -68,14 +64,6 @@ def address(folder: Path) -> Iterator[str]:
         found = address_of(server)
         assert "It lets in whoever has this address" in server.stdout.readline()
         yield found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        launched = driver.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        yield launched
-        launched.close()
 
 
 @pytest.fixture(scope="module")
@@ -197,19 +185,6 @@ def test_tab_reaches_every_control_in_order_and_shows_where_it_is(tab: Any) -> N
         assert {key for key, field in FIELDS.items() if field.is_menu} <= set(menus)
         tab.keyboard.press(key)  # beyond the last one
     assert tab.evaluate("document.querySelector('form').scrollLeft") == 0
-
-
-def test_a_menu_is_used_by_keyboard(tab: Any) -> None:
-    tab.locator("#lanes-slider").focus()
-    tab.keyboard.press("Tab")
-    assert tab.evaluate("document.activeElement.id") == "mapping"
-    tab.keyboard.press("Enter")
-    for _ in range(6):
-        tab.keyboard.press("ArrowDown")
-        if tab.locator("[role=listbox] :focus, [role=option]:focus, label:focus-within").count():
-            break
-    tab.locator('.dash-options-list-option:has-text("tensor")').locator("input").press("Space")
-    shows(tab, "machine.mapping=tensor")
 
 
 def test_what_is_copied_means_the_same(tab: Any, tmp_path: Path) -> None:

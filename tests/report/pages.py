@@ -1,14 +1,9 @@
 """What tests of pages share: a parser of pages, and a text that tries to break out of them."""
 
 import json
-import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
-"""Chromium, if it is there."""
 
 EVIL = '</script><img src=x onerror="alert(1)">%{x}$\\frac{$<a href="http://a.example">&amp;\'"'
 
