@@ -21,13 +21,11 @@ PANEL_IN = 2.2
 MARGINS_IN = 1.2
 """Height of title, label and legend."""
 NARROW_IN = 5.0
-"""Figures that are no wider than a column have names and labels in several lines."""
+"""Figures that are no wider than a column have names in several lines."""
 PAD_IN = 0.1
 """Least distance from the edges of such figures."""
-LOW_IN = 3.0
-"""Figures that are lower have upright labels in several lines."""
 LINE = 20
-"""Characters of such a line of a name."""
+"""Characters of such a line of a name; labels of axes have some more."""
 ROOM = 1.45
 """Length of an axis over that of the longest bar, with room for its label."""
 LINE_IN = 0.14
@@ -77,7 +75,7 @@ def draw(plot: Plot) -> Figure:
         grid = figure.subplots(*size, squeeze=False, **how).flat
         entries: dict[str, Any] = {}
         for place, (axes, panel) in enumerate(zip(grid, plot.panels, strict=True)):
-            _draw_panel(axes, panel, is_narrow, is_low=is_narrow or plot.size_in[1] < LOW_IN)
+            _draw_panel(axes, panel)
             if plot.shares == "x" and place < count - 1:
                 axes.set_xlabel("")
             if panel.categories and (place == 0 or not beside):
@@ -113,7 +111,7 @@ def _name_lines(axes: Axes, names: Sequence[str], is_narrow: bool) -> None:
     axes.set_ylim(len(names) - 0.5, -0.5)
 
 
-def _draw_panel(axes: Axes, panel: Panel, is_narrow: bool, is_low: bool) -> None:
+def _draw_panel(axes: Axes, panel: Panel) -> None:
     for series in panel.series:
         _draw_series(axes, series)
     for place in panel.verticals:
@@ -134,9 +132,11 @@ def _draw_panel(axes: Axes, panel: Panel, is_narrow: bool, is_low: bool) -> None
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if not panel.x_range and any(series.text for series in panel.series):
         axes.set_xlim(0, ROOM * max(x for each in panel.series for x in each.x if x is not None))
-    label = textwrap.fill(panel.x_label, 2 * LINE) if is_narrow else panel.x_label
-    upright = textwrap.fill(panel.y_label, LINE + 6) if is_low else panel.y_label
-    axes.set(xlabel=label, ylabel=upright)
+    x_label, y_label = (
+        textwrap.fill(panel.x_label, 2 * LINE),
+        textwrap.fill(panel.y_label, LINE + 6),
+    )
+    axes.set(xlabel=x_label, ylabel=y_label)
     axes.grid(axis="x" if panel.categories else "y" if panel.verticals else "both")
 
 
