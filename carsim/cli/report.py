@@ -32,7 +32,7 @@ Names = Sequence[str]
 @click.option(
     "--plot",
     metavar="WHAT",
-    help="Draw METRIC[:AXIS[:BY]], front, breakdown, roofline, utilisation or timeline[:FROM:TO].",
+    help="Draw METRIC[:AXIS[:BY]], front, breakdown, roofline, utilisation or timeline.",
 )
 @click.option(
     "--width",

@@ -113,16 +113,14 @@ class RunComparison:
         Raises:
             KeyError: No such metric or policy.
         """
-        for change in self.metrics:
-            if change[:2] == (of, metric):
-                return change
-        raise KeyError((of, metric))
+        return {(each.of, each.what): each for each in self.metrics}[of, metric]
 
     def document(self) -> dict[str, Any]:
         """All of it as plain data."""
-        metrics: dict[str, dict[str, Any]] = {of: {} for of in self.pairs}
-        for each in self.metrics:
-            metrics[each.of][each.what] = _figures(each)
+        metrics = {
+            of: {each.what: _figures(each) for each in self.metrics if each.of == of}
+            for of in self.pairs
+        }
         return {
             "a": _named(self.a),
             "b": _named(self.b),
@@ -228,5 +226,4 @@ def _named(run: StoredRun) -> dict[str, Any]:
 
 
 def _figures(change: Change) -> dict[str, float | None]:
-    numbers = {"a": change.a, "b": change.b, "difference": change.difference}
-    return numbers | {"relative": change.relative}
+    return {name: getattr(change, name) for name in ("a", "b", "difference", "relative")}

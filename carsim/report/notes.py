@@ -8,7 +8,6 @@ from carsim.machine.limits import fetch_ahead_share
 from carsim.machine.phase import MOST_PLAYED
 from carsim.machine.row import RowResult
 from carsim.runs.report import Report
-from carsim.workload.ops import CATEGORY_LABELS, Category
 
 DRS_PRESET = "u280_compute_bound"
 """A shipped design in which DRS pays, named where it cannot."""
@@ -30,26 +29,13 @@ def notes_of(report: Report) -> list[str]:
         notes.append("MISFIT: this design does not fit its board; see the rows of the fit.")
     if not design.machine.include_head:
         notes.append("The head is left out of this design (machine.include_head: false).")
-    notes += [
-        f"Decisions of {count(depth, 'layer')} are mapped to {design.model.body.n_layers} by "
-        "relative depth."
-        for depth in sorted(report.mapped_from)
-    ]
     left_out = rows[0].batches.left_out_rows
     if left_out:
-        verbs = "fills no batch and is" if left_out == 1 else "fill no batch and are"
-        notes.append(f"{count(left_out, 'row')} of the trace {verbs} left out.")
+        notes.append(f"Rows of the trace that fill no batch are left out: {left_out}.")
     share = fetch_ahead_share(report.chosen.simulation)
     notes.append(
         f"Fetching ahead across phases, which is not modelled, would save at most {share:.2%}."
     )
-    depth = design.machine.drs.core_queue_instructions
-    waits = report.chosen.seconds_by_category[CATEGORY_LABELS[Category.DRS]]
-    if depth is not None and waits > 5e-4 * report.chosen.latency_s:
-        notes.append(
-            f"Cores wait for instructions in {waits / report.chosen.latency_s:.1%} of the time, as "
-            f"each queue holds {depth}. With an instruction of each sequence in turn, 4 are enough."
-        )
     notes += filter(None, [_no_gain(report)])
     return [*notes, *_trust(report)]
 

@@ -49,7 +49,7 @@ def write_plot(
     Args:
         sources: Folders that carsim run, sweep or search wrote, each as ``DIR`` or ``DIR=LABEL``.
         what: ``METRIC[:AXIS[:BY]]``, where METRIC may be several with commas between them;
-            ``front``, ``breakdown``, ``roofline``, ``utilisation``, or ``timeline[:FROM:TO]``, ms.
+            ``front``, ``breakdown``, ``roofline``, ``utilisation`` or ``timeline``.
         out: The file; its suffix is one of :data:`FORMATS`. An existing one is replaced.
         width_in: Width on paper, inches. The height follows from what is drawn.
         objectives: Of ``front``, metric -> ``min`` or ``max``; the study's if not given.
@@ -108,14 +108,13 @@ def _labelled(source: str) -> tuple[str, Path]:
     return label, Path(folder)
 
 
-def _plot(found: Labelled, folder: Path, what: str) -> Plot:
+def _plot(found: Labelled, folder: Path, kind: str) -> Plot:
     """The figure of some results and their labels; ``folder`` is that of the first."""
-    kind, _, rest = what.partition(":")
     if kind not in (*OF_SEVERAL, *OF_ONE, "front"):
-        return _of_metric(found, what)
+        return _of_metric(found, kind)
     of = dict(found)
     if len(of) < len(found):
-        raise InputError(what, "has two folders of one label", "write DIR=LABEL for each")
+        raise InputError(kind, "has two folders of one label", "write DIR=LABEL for each")
     needed = "sweeps or searches" if kind == "front" else "runs"
     for label, each in found:
         if isinstance(each, StoredRun) == (kind == "front"):
@@ -127,20 +126,11 @@ def _plot(found: Labelled, folder: Path, what: str) -> Plot:
     if len(found) > 1:
         raise InputError(found[1][0], f"{kind} shows one run", "give one folder")
     if kind == "timeline":
-        return timeline_plot(folder, _window(rest) if rest else None)
+        return timeline_plot(folder)
     usage = read_utilisation(folder)
     if usage is None:
         raise InputError(str(folder), f"holds no {UTILISATION}", "run again with `out`")
     return utilisation_plot(found[0][1], usage)
-
-
-def _window(text: str) -> tuple[float, float]:
-    try:
-        first, last = map(float, text.split(":"))
-    except ValueError:
-        cure = "write timeline:FROM:TO in ms, such as timeline:0:2.5"
-        raise InputError(f"timeline:{text}", "is no window", cure) from None
-    return first, last
 
 
 def _of_metric(found: Labelled, what: str) -> Plot:
@@ -175,6 +165,5 @@ def _of_metric(found: Labelled, what: str) -> Plot:
         for (label, _), frame in zip(found, frames, strict=True):
             if name not in frame:
                 raise InputError(label, f"has no {name}", "draw it by itself, or over another axis")
-    strong = runs[0].own.policy if len(runs) == 1 and axis == "policy" else ""
-    plot = metric_plot(rows, metrics.split(","), axis, by, strong)
+    plot = metric_plot(rows, metrics.split(","), axis, by)
     return replace(plot, misfit=not all(run.fits for run in runs))

@@ -46,16 +46,14 @@ def write_page(
     from carsim.report.run_page import run_page
     from carsim.report.study_page import study_page
 
-    if not folder.is_dir():
-        raise _noresults(folder)
+    plotly_script()
+    progress("reading and drawing")
+    found = results(folder)
     page = folder / REPORT if out is None else Path(out)
     if out is not None and os.path.lexists(page) and not (overwrite and page.is_file()):
         raise InputError(str(page), "exists already", "name another, or set `overwrite`")
     if not page.parent.is_dir():
         raise InputError(str(page), "there is no folder to hold it", "make it first")
-    plotly_script()
-    progress("reading and drawing")
-    found = results(folder)
     links = [name for name in FILES if out is None and (folder / name).is_file()]
     if isinstance(found, StoredRun):
         write_whole(page, run_page(found, folder, links))
@@ -76,13 +74,6 @@ def results(folder: Path) -> "StoredRun | StoredStudy":
         from carsim.report.stored_study import read_study
 
         return read_study(folder)
-    raise _noresults(folder)
-
-
-def _noresults(folder: Path) -> InputError:
     problem = f"holds neither {SUMMARY} nor {STORE_FILE}"
-    if not folder.is_dir():
-        problem = "is no folder" if os.path.lexists(folder) else "there is no such folder"
-    return InputError(
-        str(folder), problem, "name the folder that carsim run, sweep or search wrote"
-    )
+    cure = "name the folder that carsim run, sweep or search wrote"
+    raise InputError(str(folder), problem, cure)

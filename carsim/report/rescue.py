@@ -6,7 +6,7 @@ the study of a store has another name, a summary has a note, and RESCUED.txt lis
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from carsim.base.digests import DIGESTS, problems, write_digests
@@ -45,9 +45,9 @@ def inspect(folder: Path) -> dict[str, str]:
         raise InputError(str(folder), problem, "name the folder of a run, a sweep or a search")
     found = dict.fromkeys(sorted(there), UNKNOWN) | found
     if SUMMARY in there:
-        found[SUMMARY] = _problem_of_summary(folder)
+        found[SUMMARY] = _problem(read_run, folder)
     if STORE_FILE in there:
-        problem = _problem_of_store(folder)
+        problem = _problem(_read_store, folder)
         if problem or found[STORE_FILE] == UNKNOWN:
             found[STORE_FILE] = problem
     return found
@@ -94,20 +94,18 @@ def rescue(folder: Path, new: Path) -> dict[str, str]:
 # -------------------------------------------------------------------- private
 
 
-def _problem_of_summary(folder: Path) -> str:
+def _problem(read: Callable[[Path], object], folder: Path) -> str:
     try:
-        read_run(folder)
+        read(folder)
     except InputError as error:
         return error.problem
     return ""
 
 
-def _problem_of_store(folder: Path) -> str:
-    try:
-        with open_store(folder) as store:
-            return f"is damaged ({', '.join(store.damaged)})" if store.damaged else ""
-    except InputError as error:
-        return error.problem
+def _read_store(folder: Path) -> None:
+    with open_store(folder) as store:
+        if store.damaged:
+            raise InputError(str(folder), f"is damaged ({', '.join(store.damaged)})", "rescue it")
 
 
 def _rescue_store(folder: Path, into: Path) -> bool:

@@ -160,50 +160,31 @@ def _asked(run: StoredRun) -> Iterator[tuple[str, str]]:
     board, machine, model, policy = design.board, design.machine, design.model, design.policy
     described = f": {design.description}" if design.description else ""
     yield "design", f"{run.design} (sha256 {run.design_sha256[:12]}){described}"
-    clock = number(board.fabric_clock_mhz)
-    yield "board", f"{board.name} ({board.part}), fabric at {clock} MHz"
-    for memory in run.memories:
-        if run.own.memory_gb_per_video_by_memory.get(memory.name) and memory.name in board.memories:
-            yield (
-                f"memory {memory.name}",
-                f"{board.memories[memory.name].standard}: sustains {number(memory.sustained_gbps)} "
-                f"of {number(memory.peak_gbps)} GB/s (the {memory.limited_by} is the limit), "
-                f"first byte after {memory.latency_cycles} cycles",
-            )
-    yield (
-        "machine",
-        f"{machine.text}, {machine.mapping} mapping, "
-        f"{machine.weight_sharing.replace('_', ' ')} weights, decision at {machine.decision_at}",
-    )
+    yield "board", f"{board.name} ({board.part}), fabric at {number(board.fabric_clock_mhz)} MHz"
+    sharing = machine.weight_sharing.replace("_", " ")
+    how = f"{machine.mapping} mapping, {sharing} weights, decision at {machine.decision_at}"
+    yield "machine", f"{machine.text}, {how}"
     stored = {"weight": model.weights, "KV": model.kv, "activation": model.activations}
-    bits = ", ".join(
-        f"{what} {number(float(precision.bits_per_element))}"
-        for what, precision in (stored | {"replay cache": model.replay}).items()
-    )
+    stored["replay cache"] = model.replay
+    bits = ", ".join(f"{what} {number(float(of.bits_per_element))}" for what, of in stored.items())
     head = "included" if machine.include_head else "left out"
     yield "model", f"{model.name}: bits per {bits}; head {head}"
     attention = getattr(policy.attention, "text", f"{policy.attention.kind} attention")
-    sets = policy.tokens_per_step
-    at_once = f"{sets} tokens a step of each, " if sets > 1 else ""
-    scope = f", decisions by {policy.decision_scope}" if run.own.replays else ""
-    yield (
-        "policy",
-        f"batch of {policy.batch}, {at_once}{run.own.schedule} schedule, {attention}, "
-        f"{run.own.decisions}{scope}",
-    )
+    parts = [f"batch of {policy.batch}, {count(policy.tokens_per_step, 'token')} a step of each"]
+    parts += [f"{run.own.schedule} schedule", attention, run.own.decisions]
+    parts += [f"decisions by {policy.decision_scope}"] * run.own.replays
+    yield "policy", ", ".join(parts)
     decoded = count(video.tokens_per_frame, "token")
     if video.kind == "video":
         decoded = f"{count(video.frames, 'frame')} x {decoded} = {count(video.steps, 'step')}"
     yield video.kind, f"{decoded} after a prompt of {number(video.prompt_tokens)}"
     for each in run.traces:
         yield "trace", f"{each.name} (sha256 {each.sha256[:12]})"
-    yield (
-        "run",
-        f"{count(run.batches, 'batch', 'batches')} of "
-        f"{count(run.sequences_per_batch, 'sequence')}, "
-        f"{count(run.videos_per_batch, video.kind)} each, {run.fidelity} fidelity, "
-        f"carsim {run.carsim_version}",
-    )
+    batches = count(run.batches, "batch", "batches")
+    sequences = count(run.sequences_per_batch, "sequence")
+    videos = count(run.videos_per_batch, video.kind)
+    how = f"{run.fidelity} fidelity, carsim {run.carsim_version}"
+    yield "run", f"{batches} of {sequences}, {videos} each, {how}"
 
 
 def share_of(share: float | None) -> Figure:

@@ -61,18 +61,15 @@ def _tiles(study: StoredStudy) -> Iterator[tuple[str, str, str]]:
 
 def _answer(study: StoredStudy) -> Iterator[str]:
     counts, front = study.counts, study.front
-    others = "".join(
-        f", {counts[status]:,} {words}" for status, words in STATUS.items() if counts[status]
-    )
+    others = [f", {counts[each]:,} {words}" for each, words in STATUS.items() if counts[each]]
     points = count(len(study.frame), "point")
-    yield f"Of {points}, {counts['ok']:,} fit their board{others}."
+    yield f"Of {points}, {counts['ok']:,} fit their board{''.join(others)}."
     ways = _ways(study)
     if front.empty:
         yield f"None of them fits, meets the constraints and has {ways}, so that there is no front."
         return
     meeting = f" of those that meet {'; '.join(study.constraints)}" if study.constraints else ""
-    verb = "is" if len(front) == 1 else "are"
-    yield f"{count(len(front), 'point')}{meeting} {verb} on the Pareto front of {ways}."
+    yield f"The Pareto front of {ways} has {count(len(front), 'point')}{meeting}."
 
 
 def _ways(study: StoredStudy) -> str:

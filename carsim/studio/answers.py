@@ -29,7 +29,7 @@ from carsim.report.run_words import answer
 from carsim.report.stored_study import read_study
 from carsim.report.target import target_sections
 from carsim.studio import sweep, view
-from carsim.studio.fields import FIELDS, MENUS, SLIDERS
+from carsim.studio.fields import FIELDS, MENUS, SLIDERS, number_or
 from carsim.studio.page import KINDS, PLACES, SWEPT
 from carsim.studio.point import SimulatedPoint, point_of
 from carsim.studio.reach import Reach
@@ -308,15 +308,8 @@ def _nearest(options: list[str], text: str) -> int:
     """
     if text in options:
         return options.index(text)
-    value = _number(text)
-    return min(range(len(options)), key=lambda stop: abs(_number(options[stop]) - value))
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return 0.0
+    value = number_or(text, 0.0)
+    return min(range(len(options)), key=lambda at: abs(number_or(options[at], 0.0) - value))
 
 
 def _options(options: list[str], text: str) -> list[dict[str, str]]:

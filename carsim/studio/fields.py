@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from carsim.base.errors import InputError
 from carsim.base.yaml_file import parse_yaml, shown
@@ -36,6 +36,7 @@ WORK = "workload."
 
 MEMORY, ARRAY, KIND = "board.memories.{weights}", "machine.array", "{{kind: {}}}"
 
+T = TypeVar("T")
 Choices = Sequence[str] | Callable[[], Sequence[str]]
 
 
@@ -128,6 +129,14 @@ def plain(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.12g}"
     return shown(value)
+
+
+def number_or(text: str, other: T) -> float | T:
+    """The number that a text is; something else if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return other
 
 
 def _work(state: TabState, design: Design, made: str) -> Workload:

@@ -31,15 +31,15 @@ def layout() -> html.Div:
         html.Span(id="done", role="status"),
         _sign("busy"),
     ]
-    more = html.Fieldset(
-        [
-            html.Legend("Anything else"),
-            _labelled("set", "any field and its value", _text("set", EXAMPLE), width="wide"),
-            _labelled("store", "folder of a sweep", _text("store", "out"), width="wide"),
-        ]
-    )
+    more = [
+        html.Legend("Anything else"),
+        _labelled("set", "any field and its value", _text("set", EXAMPLE), width="wide"),
+        _labelled("store", "folder of a sweep", _text("store", "out"), width="wide"),
+    ]
     groups = [_group(*each) for each in GROUPS.items()]
-    form = html.Form([*groups, more], className="controls", **{"aria-label": "the design"})
+    form = html.Form(
+        [*groups, html.Fieldset(more)], className="controls", **{"aria-label": "the design"}
+    )
     head = [html.H1(TITLE), html.Nav(actions, **{"aria-label": "actions"})]
     stores = [dcc.Store(id=key) for key in ("shown", "later", "slid", "fronted")]
     answer = html.Section(_answer(), className="answer", **{"aria-label": "the answer"})
@@ -60,7 +60,7 @@ def _answer() -> list[Any]:
 
 def _figures() -> list[Any]:
     pins = [_button("unpin", "Forget what is pinned"), html.Div(id="comparison")]
-    places = [_place(key, f"{key} of the timeline") for key in PLACES]
+    places = [html.Label([html.Span(f"{key} of the timeline"), _slider(key, 0)]) for key in PLACES]
     yaml = [_button("copy-yaml", "Copy"), html.Pre(id="yaml", tabIndex=0)]
     tricks = [_button("list-tricks", "Compare them"), _sign("tricks-busy"), html.Div(id="tricks")]
     target = [
@@ -123,10 +123,6 @@ def _button(key: str, text: str, title: str = "", look: str = "") -> html.Button
 def _sign(key: str) -> html.Span:
     """Shown while the server computes."""
     return html.Span("computing", id=key, className="busy", hidden=True, role="status")
-
-
-def _place(key: str, label: str) -> html.Label:
-    return html.Label([html.Span(label), _slider(key, 0)])
 
 
 def _group(name: str, fields: Sequence[Field]) -> html.Fieldset:

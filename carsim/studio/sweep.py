@@ -16,7 +16,7 @@ from carsim.explore.study import StudyFile, trace_names
 from carsim.metrics import METRICS
 from carsim.report.figures.metric import metric_plot
 from carsim.report.figures.plot import Plot
-from carsim.studio.fields import FIELDS, Field
+from carsim.studio.fields import FIELDS, Field, number_or
 from carsim.studio.point import SimulatedPoint, figures_of, point_of
 from carsim.studio.reach import Reach
 from carsim.studio.state import TabState
@@ -54,7 +54,7 @@ def swept(state: TabState, reach: Reach) -> Plot:
         try:
             for field, value in zip(fields, values, strict=True):
                 after = field.set(after, point.design, value)
-            names = {f.title: _number(v) for f, v in zip(fields, values, strict=True)}
+            names = {f.title: number_or(v, v) for f, v in zip(fields, values, strict=True)}
             rows.append(names | dict(figures_of(after, reach)))
         except InputError as error:
             refused.append(str(error))
@@ -77,13 +77,6 @@ def _values(field: Field, most: int, state: TabState, point: SimulatedPoint) -> 
     own = field.text(state, point.design)
     step = max(1, -(-len(found) // most))
     return [text for place, text in enumerate(found) if place % step == 0 or text == own]
-
-
-def _number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def edition(folder: Path) -> str:

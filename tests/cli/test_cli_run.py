@@ -141,7 +141,7 @@ def test_out_writes_the_folder_and_names_its_files(prints, refuses, toy, tmp_pat
 def test_a_text_is_decoded_without_a_trace_on_one_page(prints, toy):
     out = prints("run", toy[0], "--workload", "text:4+6", "--full")
     for text in (
-        "text           6 tokens after a prompt of 4",
+        " 6 tokens after a prompt of 4",
         "stated, not captured: dense decoding of 6 tokens after a prompt of 4",
         "tokens/s (4 streams of ",
         "The first token comes after",

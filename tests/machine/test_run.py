@@ -193,7 +193,7 @@ def test_each_row_takes_the_trace_of_its_own_attention() -> None:
 def test_rows_that_fill_no_batch_are_named() -> None:
     trace = tiny_trace(guidance_pairs=((0, 1), (2, 3), (4, 5)), prompt_lengths=(5, 2, 4, 2, 3, 3))
     report = run(tiny_design(), [trace])
-    assert "2 rows of the trace fill no batch and are left out." in notes_of(report)
+    assert "Rows of the trace that fill no batch are left out: 2." in notes_of(report)
 
 
 def test_where_drs_cannot_help_the_run_says_so() -> None:
@@ -223,8 +223,6 @@ def test_a_trace_of_another_depth_is_mapped_and_says_so() -> None:
         assert (words in row.batches.label) == row.variant.replays
         assert (row.batches.source == "mapped by depth") == row.variant.replays
         assert row.batches.replay.shape[2] == 6
-    assert "Decisions of 4 layers are mapped to 6 by relative depth." in notes_of(report)
-    assert not any("relative depth" in note for note in notes_of(tiny_report()))
 
 
 def test_rows_decide_with_those_of_their_own_batch() -> None:

@@ -5,11 +5,13 @@ from pathlib import Path
 import pytest
 from tiny import MISFIT, tiny_design, tiny_report, tiny_trace, write_inputs
 
-from carsim import compare, load_trace
+from carsim import compare, load_trace, run
 from carsim.base.errors import InputError, MisfitError
+from carsim.design.load import build_design
 from carsim.report import save_report
 from carsim.report.compare import RunComparison
 from carsim.report.compare_words import answer, spec_table
+from carsim.runs.report import Report
 
 CLOCK = "board.fabric_clock_mhz=500"
 SPARSE = "policy.attention={kind: streaming, sinks: 1, window: 8}"
@@ -33,12 +35,11 @@ def test_what_differs_is_named_by_path() -> None:
 
 
 def test_an_order_is_certain_where_intervals_of_boards_are_apart() -> None:
-    run = faster().a
-    known = run.expected
+    stored, known = faster().a, faster().a.expected
 
     def of(factor: float) -> list[str]:
         wide = known.model_copy(update={"low": factor * known.low, "high": factor * known.high})
-        other = run.model_copy(update={"expected": wide, "result": "calibrated"})
+        other = stored.model_copy(update={"expected": wide, "result": "calibrated"})
         return [text for text in answer(RunComparison(faster().b, other)) if " interval" in text]
 
     assert "90 % intervals of A and B overlap:" in of(1.0)[0]
@@ -49,13 +50,9 @@ def test_an_order_is_certain_where_intervals_of_boards_are_apart() -> None:
 def test_a_section_that_only_one_design_has_is_one_difference() -> None:
     design = tiny_design().model_dump()
     removed = design["board"]["memories"].pop("pl_ddr")
-    assert removed
-    from carsim.design.load import build_design
-
     found = compare(build_design(design, "b"), tiny_report(), traces=[tiny_trace()])
     (only,) = found.spec
-    assert only.path == "board.memories.pl_ddr"
-    assert only.a is None
+    assert (only.path, only.a) == ("board.memories.pl_ddr", None)
     assert only.b["standard"] == removed["standard"]
     ((_, of_a, of_b),) = spec_table(found).rows
     assert of_a == "-"
@@ -84,28 +81,16 @@ def test_where_time_went_adds_up_to_the_difference() -> None:
         assert sum(each.difference or 0 for each in parts) == pytest.approx(total.difference)
 
 
-NOTES = {
-    "policy.tau=0.5": "Decisions are those captured in",
-    MISFIT: "MISFIT: B does not fit its board: DSP slices: ",
-}
+def test_what_forbids_plain_differences_is_said() -> None:
+    def notes(other: Report) -> str:
+        return " ".join(compare(tiny_report(), other).notes)
 
-
-@pytest.mark.parametrize(("change", "note"), NOTES.items())
-def test_what_forbids_plain_differences_is_said(change: str, note: str) -> None:
-    assert note in " ".join(compare(tiny_report(), tiny_report(change)).notes)
-
-
-def test_runs_of_other_videos_are_told_apart() -> None:
-    from carsim import run
-
-    short = run(tiny_design(), [tiny_trace(n_frames=2)])
-    found = compare(tiny_report(), short)
-    paths = [each.path for each in found.inputs]
-    assert "video.frames" in paths
-    assert any("videos differ" in note for note in found.notes)
+    assert "Decisions are those captured in" in notes(tiny_report("policy.tau=0.5"))
+    assert "MISFIT: B does not fit its board: DSP slices: " in notes(tiny_report(MISFIT))
+    assert "videos differ" in notes(run(tiny_design(), [tiny_trace(n_frames=2)]))
     text = run(tiny_design(), workload="text:4")
-    found = compare(tiny_report(), text)
-    assert "A decodes a video, B a text, which is different work." in found.notes
+    assert "A decodes a video, B a text, which is different work." in notes(text)
+    assert "video.steps" in [each.path for each in compare(tiny_report(), text).inputs]
 
 
 def test_folders_reports_and_designs_compare_alike(tmp_path: Path) -> None:
@@ -126,11 +111,10 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
         compare(tiny_design(), tiny_report())
     with pytest.raises(InputError, match=r"holds no summary.json"):
         compare(tmp_path, tiny_report())
+    misfit = tiny_design(MISFIT), tiny_report()
     with pytest.raises(MisfitError):
-        compare(tiny_design(MISFIT), tiny_report(), traces=[tiny_trace()])
-    assert compare(
-        tiny_design(MISFIT), tiny_report(), traces=[tiny_trace()], allow_misfit=True
-    ).notes
+        compare(*misfit, traces=[tiny_trace()])
+    assert compare(*misfit, traces=[tiny_trace()], allow_misfit=True).notes
 
 
 def test_a_limit_that_moves_is_told() -> None:

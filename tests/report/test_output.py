@@ -119,20 +119,16 @@ def test_every_output_of_a_misfit_is_marked(tmp_path):
 def test_summary_is_finite_json_and_agrees_with_the_report():
     report = tiny_report()
     document = json.loads(json.dumps(summary(report), allow_nan=False))
-    frame = report.to_frame()
     assert len({tuple(policy) for policy in document["policies"]}) == 1  # same keys in all
     of_others = set(RESOURCES) - set(report.fit.counts)  # an FPGA has no area in mm2
     for policy, row in zip(document["policies"], report.rows, strict=True):
         assert not of_others & policy.keys()
         for name in METRICS.keys() - of_others:
             assert policy[name] == METRICS[name].of(row, report)
-            value = frame.loc[policy["policy"], name]
-            assert policy[name] == value or (policy[name] is None and pd.isna(value))
         if not policy["is_bound"]:
             assert sum(policy["breakdown_s"].values()) == pytest.approx(policy["latency_s"])
-            parts = policy["energy_parts_per_video_j"].values()
-            total = sum(part["value"] for part in parts)
-            assert total == pytest.approx(policy["energy_per_video_j"])
+            joules = [part["value"] for part in policy["energy_parts_per_video_j"].values()]
+            assert sum(joules) == pytest.approx(policy["energy_per_video_j"])
     assert [policy["is_chosen"] for policy in document["policies"]].count(True) == 1
     assert document["policies"][-1]["key"] == "bound"
     assert document["design_sha256"] == report.design.sha256

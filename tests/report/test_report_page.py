@@ -89,18 +89,6 @@ def test_a_page_in_its_folder_links_to_its_files(folder: Path, page: Page, tmp_p
     assert beside.links == ["summary.json", "design.yaml"]
 
 
-def test_charts_show_the_numbers_of_the_run(page: Page) -> None:
-    report = tiny_report()
-    simulated = [row for row in report.rows if not row.is_bound]
-    comparison, breakdown, utilisation = page.data
-    assert comparison["data"][0]["x"] == [row.seconds_per_video for row in simulated]
-    for place, row in enumerate(simulated):
-        spent = sum(trace["x"][place] for trace in breakdown["data"])
-        assert spent == pytest.approx(row.latency_s, rel=0.01)
-    names = [trace["name"] for trace in utilisation["data"]]
-    assert names == ["cores busy", "ps_ddr, of its peak rate", "replayed"]
-
-
 KEPT = ("resolved_design", "manifest", "memories", "kind")
 """Texts of a summary that are checked, and others that no page shows."""
 

@@ -65,7 +65,7 @@ def test_the_page_answers_what_was_asked(folder: Path, page: Page) -> None:
         "toy study, a sweep of 72 points",
         "cores against thresholds",
         "Of 72 points, 18 fit their board, 36 do not, 18 were refused.",
-        "on the Pareto front of the least time per video, the least energy per video",
+        "The Pareto front of the least time per video, the least energy per video has ",
         "of those that meet dsp <= 2000",
         "DSP slices",
         "1 DSP available",
@@ -120,8 +120,8 @@ def test_the_figure_on_paper_thins_what_is_dominated_and_says_so(folder, monkeyp
     [
         ({"axes": {"board.dsp": [1, 2]}}, "None of them fits"),
         ({"constraints": ["dsp <= 0"]}, "None of them fits, meets the constraints"),
-        ({"objectives": ["energy_per_video_j"]}, "on the Pareto front of the least energy"),
-        ({"objectives": {"busy": "max"}}, "front of the most cores busy."),
+        ({"objectives": ["energy_per_video_j"]}, "The Pareto front of the least energy"),
+        ({"objectives": {"busy": "max"}}, "front of the most cores busy has "),
         ({"objectives": None}, "the least time per video, the least energy per video"),
     ],
 )

@@ -3,6 +3,7 @@
 import json
 import os
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,38 +18,47 @@ from carsim.studio.answers import Answers
 from carsim.studio.reach import Reach
 from carsim.studio.state import TabState
 
-SECRET = "hunter2"
+SECRET, START = "hunter2", TabState("toy.yaml", trace="toy.npz")
+TEXTS = {
+    "notes.txt": f"root:{SECRET}:0\n",
+    "keys.yaml": f"board: {SECRET}\npassword: {SECRET}\n",
+    "text.json": json.dumps(SECRET),
+}
 
 
 @pytest.fixture
 def answers(tmp_path, monkeypatch):
     """Answers of a studio started in ``here``, beside which something secret lies."""
     here, there = tmp_path / "here", tmp_path / "there"
-    here.mkdir()
-    there.mkdir()
-    write_inputs(here)
-    write_inputs(there)
     for folder in (here, there):
-        (folder / "notes.txt").write_text(f"root:{SECRET}:0\n")
-        (folder / "list.yaml").write_text(f"[{SECRET}]\n")
-        (folder / "keys.yaml").write_text(f"board: {SECRET}\npassword: {SECRET}\n")
-        (folder / "text.json").write_text(json.dumps(SECRET))
+        folder.mkdir()
+        write_inputs(folder)
+        for name, text in TEXTS.items():
+            (folder / name).write_text(text)
         with zipfile.ZipFile(folder / "archive.npz", "w") as archive:
             archive.writestr(f"{SECRET}.npy", SECRET)
     (there / "store.txt").write_bytes(b"")
-    (here / "link.yaml").symlink_to(there / "toy.yaml")
-    (here / "link.npz").symlink_to(there / "toy.npz")
-    (here / "loop.yaml").symlink_to(here / "loop.yaml")
-    (here / "outside").symlink_to(there)
-    (here / "traces").mkdir()
-    (here / "traces" / "named.npz").symlink_to(there / "toy.npz")
-    (here / "out").mkdir()
-    (here / "out" / "store.txt").symlink_to(there / "store.txt")
+    for link, target in (
+        ("link.yaml", there / "toy.yaml"),
+        ("link.npz", there / "toy.npz"),
+        ("loop.yaml", here / "loop.yaml"),
+        ("outside", there),
+        ("traces/named.npz", there / "toy.npz"),
+        ("out/store.txt", there / "store.txt"),
+    ):
+        (here / link).parent.mkdir(exist_ok=True)
+        (here / link).symlink_to(target)
     os.mkfifo(here / "pipe.yaml")
     os.mkfifo(here / "pipe.npz")
     monkeypatch.chdir(here)
-    start = TabState("toy.yaml", trace="toy.npz")
-    return Answers(start, Reach.of(start), lambda state: state.query)
+    return Answers(START, Reach.of(START), lambda state: state.query)
+
+
+def asking(state, field, name):
+    """A state with a field of the design or an option."""
+    if "." in field:
+        return state.with_change(field, json.dumps(name))
+    return state.with_option(field, name)
 
 
 def told(answers, state):
@@ -73,26 +83,20 @@ OUTSIDE = "is outside of the folder in which the studio was started; start it th
     ],
 )
 def test_what_lies_elsewhere_is_refused_unread_and_not_even_looked_for(answers, field, name):
-    state = TabState("toy.yaml", trace="toy.npz")
-    asked = (
-        state.with_change(field, json.dumps(name))
-        if "." in field
-        else state.with_option(field, name)
-    )
+    asked = asking(START, field, name)
     assert OUTSIDE in told(answers, asked)
-    pinned = told(answers, TabState("toy.yaml", trace="toy.npz", pins=(asked.query,)))
-    assert OUTSIDE in pinned
+    assert OUTSIDE in told(answers, replace(START, pins=(asked.query,)))
 
 
 @pytest.mark.parametrize("name", ["/etc", "../there", "outside", "out"])
 def test_a_store_elsewhere_is_refused(answers, name):
-    state = TabState("toy.yaml", trace="toy.npz", store=name)
-    assert OUTSIDE in answers.front(state.query, None, None)["store-error.children"]
+    shown = replace(START, store=name).query
+    assert OUTSIDE in answers.front(shown, None, None)["store-error.children"]
 
 
 def test_a_stored_front_is_read_again_only_if_its_store_has_changed(answers):
     sweep(make_study(Path()), "swept", workers=0)
-    shown = TabState("toy.yaml", trace="toy.npz", store="swept").query
+    shown = replace(START, store="swept").query
     edition = answers.front(shown, None, None)["fronted.data"]
     assert answers.front(shown, "front", edition) == {}
     os.utime("swept/store.txt")
@@ -112,13 +116,12 @@ def test_a_stored_front_is_read_again_only_if_its_store_has_changed(answers):
     ],
 )
 def test_nothing_is_quoted_of_a_file_that_is_something_else(answers, field, name, said):
-    state = TabState("toy.yaml", trace="toy.npz")
-    asked = state.with_option(field, name) if field in ("design", "trace") else state
+    state = START
     if field == "model.from":
         text = Path("toy.yaml").read_text().replace("preset: tiny", "from: config.json")
         Path("mine.yaml").write_text(text)
-        asked = TabState("mine.yaml", trace="toy.npz").with_change(field, name)
-    found = told(answers, asked)
+        state = replace(START, design="mine.yaml")
+    found = told(answers, asking(state, field, name))
     assert said in found
     assert SECRET not in found
 

@@ -25,18 +25,14 @@ class Shown(NamedTuple):
     policy: "StoredPolicy"
     run: "StoredRun"
 
-    @property
-    def is_strong(self) -> bool:
-        """The policy is the design's own among others of the same run."""
-        return self.policy.is_chosen and self.name == self.policy.policy
-
 
 def shown_policies(runs: "Mapping[str, StoredRun]") -> list[Shown]:
-    """All simulated policies of a run; of several, the own policy of each under its label."""
+    """All simulated policies of a run, ``*`` its own; of several, that of each under its label."""
     if len(runs) > 1:
         return [Shown(label, run.own, run) for label, run in runs.items()]
     (run,) = runs.values()
-    return [Shown(policy.policy, policy, run) for policy in run.policies if not policy.is_bound]
+    simulated = (policy for policy in run.policies if not policy.is_bound)
+    return [Shown(each.policy + " *" * each.is_chosen, each, run) for each in simulated]
 
 
 def run_plots(run: "StoredRun", usage: "pd.DataFrame | None") -> "dict[str, Plot]":
@@ -51,9 +47,10 @@ def run_plots(run: "StoredRun", usage: "pd.DataFrame | None") -> "dict[str, Plot
     from carsim.report.figures.utilisation import utilisation_plot
 
     rows, names = run_rows(run.design, run), [each.name for each in headline(run.video.kind)]
+    rows["policy"] = [name for name, *_ in shown_policies({"": run})]
     names = [name for name in names if name in rows and rows[name].dtype.kind in "if"]
     title = f"{run.design} on {run.spec().board.name}, {run.spec().model.name}"
-    compared = metric_plot(rows, names, strong=run.own.policy)
+    compared = metric_plot(rows, names)
     comparison = replace(compared, title=title, misfit=not run.fits)
     plots = {"comparison": comparison, "breakdown": breakdown_plot(shown_policies({"": run}))}
     return plots if usage is None else plots | {"utilisation": utilisation_plot(run, usage)}

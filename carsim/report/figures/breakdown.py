@@ -44,6 +44,5 @@ def breakdown_plot(policies: Sequence[Shown]) -> Plot:
         alt="Seconds of a batch by what they are spent on",
         size_in=(10, 1.6 + 0.5 * len(policies)),
         shares="y",
-        strong=next((i for i, each in enumerate(policies) if each.is_strong), None),
         misfit=not all(run.fits for *_, run in policies),
     )

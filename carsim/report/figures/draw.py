@@ -21,13 +21,11 @@ PANEL_IN = 2.2
 MARGINS_IN = 1.2
 """Height of title, label and legend."""
 NARROW_IN = 5.0
-"""Figures that are no wider than a column have names and labels in several lines."""
+"""Figures that are no wider than a column have names in several lines."""
 PAD_IN = 0.1
 """Least distance from the edges of such figures."""
-LOW_IN = 3.0
-"""Figures that are lower have upright labels in several lines."""
 LINE = 20
-"""Characters of such a line of a name."""
+"""Characters of such a line of a name; labels of axes have some more."""
 ROOM = 1.45
 """Length of an axis over that of the longest bar, with room for its label."""
 LINE_IN = 0.14
@@ -47,21 +45,17 @@ def on_paper(plot: Plot, width_in: float) -> Plot:
         plot: The plot.
         width_in: Width, inches.
     """
-    count = len(plot.panels)
-    beside = count if plot.shares == "y" else min(plot.columns, count)
-    height = plot.size_in[1]
-    if plot.shares != "x" and width_in < PANEL_IN * beside:
-        # Of a row of panels, what is not title and legend is repeated.
-        rows = -(-count // beside)
-        height += (count - rows) * (height - MARGINS_IN) / rows
+    count, height = len(plot.panels), plot.size_in[1]
+    if plot.shares == "y" and width_in < PANEL_IN * count:
+        height += (count - 1) * (height - MARGINS_IN)  # what is not title and legend is repeated
         panels = tuple(replace(panel, share=1.0) for panel in plot.panels)
-        plot = replace(plot, panels=panels, shares="", columns=1)
+        plot = replace(plot, panels=panels, shares="")
     if width_in < NARROW_IN:
-        below = plot.panels if plot.columns == 1 and plot.shares != "y" else plot.panels[:1]
+        below = plot.panels[:1] if plot.shares == "y" else plot.panels
         names = [name for panel in below for name in panel.categories]
         height += LINE_IN * sum(len(textwrap.wrap(name, LINE)) - 1 for name in names)
     if not any(panel.categories for panel in plot.panels):
-        tall = 1.3 if plot.shares == "x" else float(-(-count // plot.columns))
+        tall = 1.3 if plot.shares == "x" else count
         height = min(height, LEAST_IN + ASPECT * width_in * tall)
     return replace(plot, title="" if not plot.misfit else plot.title, size_in=(width_in, height))
 
@@ -73,21 +67,19 @@ def draw(plot: Plot) -> Figure:
         count, is_narrow = len(plot.panels), plot.size_in[0] < NARROW_IN
         if is_narrow:  # constrained layout may leave out half of an axis' last number
             figure.set_layout_engine("constrained", w_pad=PAD_IN)
-        columns = {"x": 1, "y": count}.get(plot.shares, min(plot.columns, count))
+        beside = plot.shares == "y"
         shares = [panel.share for panel in plot.panels]
         how: dict[str, Any] = {f"share{axis}": plot.shares == axis for axis in "xy"}
-        how["width_ratios"] = shares if plot.shares == "y" else None
-        how["height_ratios"] = shares if columns == 1 else None
-        grid = figure.subplots(-(-count // columns), columns, squeeze=False, **how).flat
-        for axes in grid[count:]:
-            axes.set_visible(False)
+        how["width_ratios" if beside else "height_ratios"] = shares
+        size = (1, count) if beside else (count, 1)
+        grid = figure.subplots(*size, squeeze=False, **how).flat
         entries: dict[str, Any] = {}
-        for place, (axes, panel) in enumerate(zip(grid, plot.panels, strict=False)):
-            _draw_panel(axes, panel, is_narrow, is_low=is_narrow or plot.size_in[1] < LOW_IN)
+        for place, (axes, panel) in enumerate(zip(grid, plot.panels, strict=True)):
+            _draw_panel(axes, panel)
             if plot.shares == "x" and place < count - 1:
                 axes.set_xlabel("")
-            if panel.categories and (place == 0 or plot.shares != "y"):
-                _name_lines(axes, panel.categories, plot.strong, is_narrow)
+            if panel.categories and (place == 0 or not beside):
+                _name_lines(axes, panel.categories, is_narrow)
             if len(panel.series) > 1 or plot.shares == "x":
                 handles, labels = axes.get_legend_handles_labels()
                 entries |= dict(zip(labels, handles, strict=True))
@@ -113,15 +105,13 @@ def save(plot: Plot, path: Path, file_format: str = "") -> None:
     path.write_bytes(image(plot, file_format or path.suffix.removeprefix(".")))
 
 
-def _name_lines(axes: Axes, names: Sequence[str], strong: int | None, is_narrow: bool) -> None:
+def _name_lines(axes: Axes, names: Sequence[str], is_narrow: bool) -> None:
     axes.set_yticks(range(len(names)), [textwrap.fill(n, LINE) if is_narrow else n for n in names])
-    if strong is not None:
-        axes.get_yticklabels()[strong].set_fontweight("bold")
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(names) - 0.5, -0.5)
 
 
-def _draw_panel(axes: Axes, panel: Panel, is_narrow: bool, is_low: bool) -> None:
+def _draw_panel(axes: Axes, panel: Panel) -> None:
     for series in panel.series:
         _draw_series(axes, series)
     for place in panel.verticals:
@@ -142,15 +132,20 @@ def _draw_panel(axes: Axes, panel: Panel, is_narrow: bool, is_low: bool) -> None
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if not panel.x_range and any(series.text for series in panel.series):
         axes.set_xlim(0, ROOM * max(x for each in panel.series for x in each.x if x is not None))
-    label = textwrap.fill(panel.x_label, 2 * LINE) if is_narrow else panel.x_label
-    upright = textwrap.fill(panel.y_label, LINE + 6) if is_low else panel.y_label
-    axes.set(xlabel=label, ylabel=upright)
+    x_label, y_label = (
+        textwrap.fill(panel.x_label, 2 * LINE),
+        textwrap.fill(panel.y_label, LINE + 6),
+    )
+    axes.set(xlabel=x_label, ylabel=y_label)
     axes.grid(axis="x" if panel.categories else "y" if panel.verticals else "both")
 
 
 def _draw_series(axes: Axes, series: Series) -> None:
     look: dict[str, Any] = {"label": series.name or None, "color": series.colour}
     x, y = (np.array(values, float) for values in (series.x, series.y))  # None is no number
+    if series.low:
+        interval = np.abs(np.array([series.low, series.high]) - x)
+        axes.errorbar(x, y, xerr=interval, fmt="none", ecolor=style.GREY, capsize=3)
     if series.mark == "bar":
         starts = np.array(series.base or [0.0] * len(x))
         look |= {"hatch": 3 * series.hatch, "edgecolor": "white", "linewidth": 0.5}
@@ -161,14 +156,15 @@ def _draw_series(axes: Axes, series: Series) -> None:
     if series.mark == "steps":
         axes.stairs(y, x, baseline=None, linestyle=DASHES[series.dash], linewidth=1.4, **look)
         return
-    if series.low:
-        interval = np.abs(np.array([series.low, series.high]) - x)
-        axes.errorbar(x, y, xerr=interval, fmt="none", ecolor=style.GREY, capsize=3)
     look["marker"] = None if series.mark == "line" else series.marker
     look["linestyle"] = "none" if series.mark == "points" else DASHES[series.dash]
-    look["markeredgewidth"] = 2 if series.marker == "|" else 1.2
     look["markerfacecolor"] = "none" if series.hollow else series.colour
-    look |= {"linewidth": 1.2, "markersize": series.size, "rasterized": len(x) > 2000}
+    look |= {
+        "linewidth": 1.2,
+        "markeredgewidth": 1.2,
+        "markersize": series.size,
+        "rasterized": len(x) > 2000,
+    }
     axes.plot(x, y, **look)
     for label, point in zip(series.text, zip(x, y, strict=True), strict=False):
         axes.annotate(label, point, (6, -3), textcoords="offset points", fontsize=7.5)

@@ -17,7 +17,7 @@ from carsim.report.figures.plot import Panel, Plot, Series
 Json = dict[str, Any]
 
 MARKERS = {
-    **{"o": "circle", "x": "x-thin-open", "|": "line-ns-open", "d": "diamond", "*": "star"},
+    **{"o": "circle", "x": "x-thin-open", "d": "diamond", "*": "star"},
     **{"s": "square", "^": "triangle-up"},
 }
 MODES = {"points": "markers", "line": "lines", "marked line": "lines+markers", "steps": "lines"}
@@ -52,7 +52,7 @@ def plotly(plot: Plot) -> Json:
         horizontal = _axis(panel.x_label, panel.x_range, panel.x_scale)
         vertical = _axis(panel.y_label, panel.y_range, panel.y_scale)
         if panel.categories:
-            vertical |= _lines(panel.categories, plot.strong)
+            vertical |= _lines(panel.categories)
         if plot.shares == "x":
             vertical["domain"] = [1 - domain[1], 1 - domain[0]]
             horizontal["anchor"] = f"y{suffix}"
@@ -81,7 +81,6 @@ def escaped(text: str) -> str:
 
 
 def _trace(series: Series, panel: Panel) -> Json:
-    colour = series.colour if isinstance(series.colour, str) else list(series.colour)
     trace: Json = {"name": escaped(series.name), "x": list(series.x), "y": list(series.y)}
     trace["showlegend"] = bool(series.name) and len(panel.series) > 1
     trace["hovertemplate"] = "%{x:.4g}" if panel.categories else "%{y:.1f}"
@@ -90,26 +89,26 @@ def _trace(series: Series, panel: Panel) -> Json:
         trace["hovertemplate"] = "%{hovertext}<extra></extra>"
     if series.keys:
         trace["customdata"] = list(series.keys)
-    if series.mark == "bar":
-        base = list(series.base) or [0.0] * len(series.x)
-        lengths = list(map(sub, [end or 0.0 for end in series.x], base))
-        pattern = {"shape": series.hatch, "fillmode": "overlay", "fgcolor": "rgba(255,255,255,0.6)"}
-        trace |= {"type": "bar", "orientation": "h", "base": base, "x": lengths}
-        trace |= {"width": series.height, "marker": {"color": colour, "pattern": pattern}}
-        return trace | {"text": [escaped(text) for text in series.text], "textposition": "auto"}
-    trace |= {"type": "scatter", "mode": MODES[series.mark]}
-    if "markers" in trace["mode"]:
-        symbol = MARKERS[series.marker] + ("-open" if series.hollow else "")
-        trace["marker"] = {"color": colour, "size": 1.7 * series.size, "symbol": symbol}
-        trace["marker"]["line"] = {"width": 2, "color": colour}
     if series.low:
         at = [value or 0.0 for value in series.x]
         above = list(map(sub, series.high, at))
         below = list(map(sub, at, series.low))
         bars = {"array": above, "arrayminus": below, "color": style.GREY, "thickness": 1.2}
         trace["error_x"] = {"type": "data", "symmetric": False, **bars}
+    if series.mark == "bar":
+        base = list(series.base) or [0.0] * len(series.x)
+        lengths = list(map(sub, [end or 0.0 for end in series.x], base))
+        pattern = {"shape": series.hatch, "fillmode": "overlay", "fgcolor": "rgba(255,255,255,0.6)"}
+        trace |= {"type": "bar", "orientation": "h", "base": base, "x": lengths}
+        trace |= {"width": series.height, "marker": {"color": series.colour, "pattern": pattern}}
+        return trace | {"text": [escaped(text) for text in series.text], "textposition": "auto"}
+    trace |= {"type": "scatter", "mode": MODES[series.mark]}
+    if "markers" in trace["mode"]:
+        symbol = MARKERS[series.marker] + ("-open" if series.hollow else "")
+        trace["marker"] = {"color": series.colour, "size": 1.7 * series.size, "symbol": symbol}
+        trace["marker"]["line"] = {"width": 2, "color": series.colour}
     if "lines" in trace["mode"]:
-        trace["line"] = {"color": colour, "width": 1.6, "dash": series.dash}
+        trace["line"] = {"color": series.colour, "width": 1.6, "dash": series.dash}
         if not series.name and len(panel.series) > 1:  # it joins points, which a click means
             trace |= {"hoverinfo": "skip", "hovertemplate": None}
     if series.mark == "steps":
@@ -146,10 +145,8 @@ def _axis(title: str, ends: tuple[float, float] | None, scale: str) -> Json:
     return axis
 
 
-def _lines(categories: Sequence[str], strong: int | None) -> Json:
+def _lines(categories: Sequence[str]) -> Json:
     names = ["<br>".join(map(escaped, textwrap.wrap(name, WRAP))) for name in categories]
-    if strong is not None:
-        names[strong] = f"<b>{names[strong]}</b>"
     axis: Json = {"tickvals": list(range(len(names))), "ticktext": names}
     return axis | {"range": [len(names) - 0.5, -0.5], "ticksuffix": " ", "showgrid": False}
 

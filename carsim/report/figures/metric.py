@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from carsim.base.text import quantity
 from carsim.metrics import INTERVALS, METRICS
-from carsim.report.figures import shown_policies, style
+from carsim.report.figures import shown_policies
 from carsim.report.figures.breakdown import LOOKS
 from carsim.report.figures.pareto import heading
 from carsim.report.figures.plot import DASHES, Panel, Plot, Series, scale_of
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from carsim.report.stored import StoredRun
+
+Parts = dict[str, "pd.DataFrame"]
+"""Rows by what a legend calls them."""
 
 MARKERS = ("o", "s", "^", "d", "*")
 BAR_IN, FRAME_IN = 0.17, 1.0
@@ -27,19 +30,15 @@ def run_rows(label: str, run: "StoredRun", *, own_only: bool = False) -> "pd.Dat
     import pandas as pd
 
     fields, rows = _fields(run.resolved_design), []
-    for name, policy, _ in shown_policies({label: run}):
+    for _, policy, _ in shown_policies({label: run}):
         if policy.is_chosen or not own_only:
             figures = {metric: policy.get(metric) for metric in METRICS}
-            rows.append(fields | figures | {"label": label, "policy": name})
+            rows.append(fields | figures | {"label": label, "policy": policy.policy})
     return pd.DataFrame(rows)
 
 
 def metric_plot(
-    rows: "pd.DataFrame",
-    metrics: Sequence[str],
-    axis: str = "policy",
-    by: str = "",
-    strong: str = "",
+    rows: "pd.DataFrame", metrics: Sequence[str], axis: str = "policy", by: str = ""
 ) -> Plot:
     """A panel per metric: bars, or lines where the axis has three different numbers or more.
 
@@ -50,36 +49,31 @@ def metric_plot(
         metrics: Names of columns.
         axis: Column along which values are placed.
         by: Column whose values have a bar or a line each; none if empty.
-        strong: Value of the axis whose name is bold.
     """
     is_line = rows[axis].dtype.kind in "iuf" and rows[axis].nunique() > 2
     places = list(dict.fromkeys(rows[axis]))
-    groups = list(dict.fromkeys(rows[by])) if by else [""]
+    groups = dict.fromkeys(rows[by]) if by else [""]
     panels = []
     for metric in metrics:
         best = _best(rows, metric, [axis, by] if by else [axis])
         label = heading(metric) + " [%]" * (METRICS[metric].unit == "share")
         label += ", best of others" * (len(best) < len(rows[metric].dropna()))
-        parts = [best[best[by] == group] if by else best for group in groups]
-        names = [
-            group if isinstance(group, str) else f"{heading(by)} {quantity(group)}"
-            for group in groups
-        ]
+        parts: Parts = {}
+        for each in groups:
+            name = each if isinstance(each, str) else f"{heading(by)} {quantity(each)}"
+            parts[name] = best[best[by] == each] if by else best
         if is_line:
-            panels.append(_lines(parts, names, axis, metric, label))
+            panels.append(replace(_lines(parts, axis, metric), y_label=label))
         else:
-            panels.append(_bars(parts, names, places, axis, metric, label, strong))
-    lines = len(places) * len(groups)
-    height_in = 2.6 if is_line else FRAME_IN + BAR_IN * lines * 1.4
+            panels.append(replace(_bars(parts, axis, metric, places), x_label=label))
+    of_bars = FRAME_IN + BAR_IN * len(places) * len(groups) * 1.4
     return Plot(
         "",
         tuple(panels),
         alt=f"{', '.join(map(heading, metrics))} over {heading(axis)}",
         caption="Whiskers: range over measured bandwidths, and over the energy constants.",
-        size_in=(min(11.0, 4.0 + 2.5 * len(panels)), height_in),
+        size_in=(min(11.0, 4.0 + 2.5 * len(panels)), 2.6 * len(panels) if is_line else of_bars),
         shares="" if is_line else "y",
-        columns=3,
-        strong=None if is_line or strong not in places else places.index(strong),
     )
 
 
@@ -96,45 +90,31 @@ def _scaled(part: "pd.DataFrame", metric: str) -> list[float]:
     return [factor * float(value) for value in part[metric]]
 
 
-def _bars(
-    parts: "Sequence[pd.DataFrame]",
-    names: Sequence[str],
-    places: Sequence[Any],
-    axis: str,
-    metric: str,
-    label: str,
-    strong: str,
-) -> Panel:
+def _bars(parts: Parts, axis: str, metric: str, places: list[Any]) -> Panel:
     height, ends = 0.76 / len(parts), INTERVALS.get(metric, ())
     series = []
-    for index, (part, name, look) in enumerate(zip(parts, names, cycle(LOOKS), strict=False)):
+    looks = zip(parts.items(), cycle(LOOKS), strict=False)
+    for index, ((name, part), (colour, hatch)) in enumerate(looks):
         lines = [places.index(p) + (index - (len(parts) - 1) / 2) * height for p in part[axis]]
-        values = _scaled(part, metric)
-        has_ends = bool(ends) and all(end in part and part[end].notna().all() for end in ends)
         texts = [METRICS[metric].text(value) for value in part[metric]]
-        colour: str | tuple[str, ...] = look[0]
-        if strong in places and len(parts) == 1:
-            colour = tuple(style.BLUE if p == strong else style.SKY for p in part[axis])
-        bar = Series(name, values, lines, "bar", colour, hover=texts, hatch=look[1])
-        series.append(replace(bar, text=() if has_ends else texts, height=0.92 * height))
-        if has_ends:
-            whiskers = Series("", values, lines, "points", style.BLACK, marker="|", size=2.0)
-            low, high = (part[end].tolist() for end in ends)
-            series.append(replace(whiskers, low=low, high=high))
-    return Panel(label, tuple(series), categories=tuple(map(quantity, places)))
+        look: dict[str, Any] = {"hatch": hatch, "height": 0.92 * height, "hover": texts}
+        if ends and all(end in part and part[end].notna().all() for end in ends):
+            look |= {"low": part[ends[0]].tolist(), "high": part[ends[1]].tolist()}
+        else:
+            look["text"] = texts
+        series.append(Series(name, _scaled(part, metric), lines, "bar", colour, **look))
+    return Panel("", tuple(series), categories=tuple(map(quantity, places)))
 
 
-def _lines(
-    parts: "Sequence[pd.DataFrame]", names: Sequence[str], axis: str, metric: str, label: str
-) -> Panel:
-    looks = zip(cycle(colour for colour, _ in LOOKS), cycle(MARKERS), cycle(DASHES), strict=False)
+def _lines(parts: Parts, axis: str, metric: str) -> Panel:
     series = []
-    for part, name, (colour, marker, dash) in zip(parts, names, looks, strict=False):
+    looks = zip(parts.items(), cycle(LOOKS), cycle(MARKERS), cycle(DASHES), strict=False)
+    for (name, part), (colour, _), marker, dash in looks:
         part = part.sort_values(axis)
+        look: dict[str, Any] = {"marker": marker, "dash": dash, "size": 4.0}
         x, y = part[axis].tolist(), _scaled(part, metric)
-        line = Series(name, x, y, "marked line", colour, marker=marker, dash=dash, size=4.0)
-        series.append(line)
-    return Panel(heading(axis), tuple(series), label, x_scale=scale_of(series))
+        series.append(Series(name, x, y, "marked line", colour, **look))
+    return Panel(heading(axis), tuple(series), x_scale=scale_of(series))
 
 
 def _fields(document: dict[str, Any]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ class Series:
         y: K numbers; lines of a panel with categories are counted from 0.
         mark: ``bar`` from ``base`` to ``x``, ``points``, ``line`` through points that are not
             shown, ``marked line``, or ``steps``, each as high as ``y`` from its edge to the next.
-        colour: One for all, or one per number.
+        colour: Colour of all of them.
         base: K starts of bars; all 0 if empty.
         low: K lower ends of intervals of ``x``; no intervals if empty.
         high: K upper ends.
@@ -47,7 +47,7 @@ class Series:
     x: Sequence[Number]
     y: Sequence[Number]
     mark: Literal["bar", "points", "line", "marked line", "steps"]
-    colour: str | tuple[str, ...]
+    colour: str
     base: Sequence[float] = ()
     low: Sequence[float] = ()
     high: Sequence[float] = ()
@@ -108,14 +108,12 @@ class Plot:
 
     Attributes:
         title: Above it.
-        panels: From left to right, or from the top down if they share the horizontal axis.
+        panels: From left to right if they share the vertical axis, else from the top down.
         alt: Description in words, for those who cannot see it.
         caption: Hints for reading it.
         size_in: Width and height on paper, inches.
         shares: ``y``: panels stand side by side on one vertical axis; ``x``: above each other on
-            one horizontal axis; nothing: in rows of ``columns``.
-        columns: Panels in a row.
-        strong: Line of the panels whose name is bold.
+            one horizontal axis; nothing: above each other.
         misfit: The design does not fit its board, which the title says.
     """
 
@@ -125,8 +123,6 @@ class Plot:
     caption: str = ""
     size_in: tuple[float, float] = (10.0, 4.6)
     shares: Literal["x", "y", ""] = ""
-    columns: int = 1
-    strong: int | None = None
     misfit: bool = False
 
     def __getitem__(self, label: str) -> Panel:

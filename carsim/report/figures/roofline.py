@@ -32,7 +32,8 @@ class _Roof(NamedTuple):
 def roofline_plot(policies: Sequence[Shown]) -> Plot:
     """Policies under the roofs of their runs; those of the designs are larger."""
     names = {
-        id(run): run.design if name == policy.policy else name for name, policy, run in policies
+        id(run): run.design if name.removesuffix(" *") == policy.policy else name
+        for name, policy, run in policies
     }
     roofs = {id(run): _roof(run) for *_, run in policies}
     places = [_place(policy, roofs[id(run)]) for _, policy, run in policies]

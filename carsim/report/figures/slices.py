@@ -20,19 +20,17 @@ if TYPE_CHECKING:
 TIMELINE = "timeline.json"
 MAX_BYTES = 500_000_000
 LAYERS = ("layer 0:", "layer 1:")
-"""Phases that are shown if no window is given."""
+"""Phases that are shown."""
 
 
-def timeline_plot(folder: Path, window_ms: tuple[float, float] | None = None) -> Plot:
-    """Bars of time on every track of a stored timeline.
+def timeline_plot(folder: Path) -> Plot:
+    """Bars of time on every track in the first two layers of a stored timeline.
 
     Args:
         folder: A run's folder with a timeline.
-        window_ms: Ends of the window, milliseconds from the start of the timeline; the first two
-            layers if not given.
 
     Raises:
-        InputError: The folder holds no timeline, or a broken one, or nothing is in the window.
+        InputError: The folder holds no timeline, or a broken one.
     """
     path = folder / TIMELINE
     if not path.exists():
@@ -42,9 +40,8 @@ def timeline_plot(folder: Path, window_ms: tuple[float, float] | None = None) ->
         events = [event for event in document["traceEvents"] if event["ph"] == "X"]
         spans = [TrackSlice(event["cat"], event["name"], **event["args"]) for event in events]
         per_ms = 1e3 * document["otherData"]["clock_mhz"]
-        if window_ms is None:
-            window_ms = 0.0, _end(spans, LAYERS) / per_ms
-        return _drawn(spans, per_ms, "ms", window_ms, str(document["otherData"]["title"]))
+        window = 0.0, _end(spans, LAYERS) / per_ms
+        return _drawn(spans, per_ms, "ms", window, str(document["otherData"]["title"]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(str(path), "is broken", "run again with `overwrite`") from error
 
@@ -94,9 +91,6 @@ def _drawn(
         for start, end in [(span.start_cycle / per_unit, span.end_cycle / per_unit)]
         if start < last and end > first and span.track not in (STEPS, PHASES)
     ]
-    if not shown:
-        problem = f"holds nothing from {first:g} to {last:g} {unit}"
-        raise InputError(TIMELINE, problem, "take another window")
     tracks = list(dict.fromkeys(track for track, *_ in shown))
     series = []
     names = dict.fromkeys(name for _, name, *_ in shown)

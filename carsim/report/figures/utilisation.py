@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from carsim.base.digests import problems
 from carsim.base.errors import InputError
 from carsim.report.figures import style
-from carsim.report.figures.plot import Dash, Panel, Plot, Series
+from carsim.report.figures.plot import DASHES, Dash, Panel, Plot, Series
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,11 +94,7 @@ def read_utilisation(folder: Path) -> "pd.DataFrame | None":
 def utilisation_plot(run: "StoredRun", numbers: "pd.DataFrame") -> Plot:
     """Utilisation above, the replay ratio that drives it below; frames as vertical lines."""
     seconds = [*numbers["start_s"].tolist(), float(numbers["end_s"].iloc[-1])]
-    looks: tuple[tuple[str, Dash], ...] = (
-        (style.GREEN, "dash"),
-        (style.PURPLE, "dot"),
-        (style.SKY, "solid"),
-    )
+    colours = cycle((style.GREEN, style.PURPLE, style.SKY))
 
     def steps(name: str, column: str, colour: str, dash: Dash) -> Series:
         percent = (100 * numbers[column]).tolist()
@@ -107,8 +103,8 @@ def utilisation_plot(run: "StoredRun", numbers: "pd.DataFrame") -> Plot:
     memories = [str(name) for name in numbers if str(name).endswith(OF_PEAK)]
     busy = [steps("cores busy", "core_busy", style.ORANGE, "solid")]
     busy += [
-        steps(f"{name.removesuffix(OF_PEAK)}, of its peak rate", name, *look)
-        for name, look in zip(memories, cycle(looks), strict=False)
+        steps(f"{name.removesuffix(OF_PEAK)}, of its peak rate", name, colour, dash)
+        for name, colour, dash in zip(memories, colours, cycle(DASHES[1:]), strict=False)
     ]
     replayed = steps("replayed", "replay_ratio", style.BLUE, "solid")
     x_label = "seconds since the end of prefill; vertical lines: frames"
