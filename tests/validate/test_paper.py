@@ -58,16 +58,15 @@ def test_linear_skipping_is_linear_in_the_work_that_is_skipped() -> None:
     work = 6_476_005_376 + 262_144 * mean_context
     mlp = 0.5 * 32 * 3 * 4096 * 11008
     body = BASE.model.body
-    assert paper.skipping_s(ROWS[4], ROWS, body) == pytest.approx(689.7 * (1 - mlp * 7 / 8 / work))
-    assert paper.skipping_s(ROWS[4], ROWS, body, "all") == pytest.approx(689.7 * (1 - mlp / work))
+    assert paper.skipping_s(ROWS[4], body) == pytest.approx(689.7 * (1 - mlp * 7 / 8 / work))
     window16 = 689.7 * (6_476_005_376 + 262_144 * 20) / work
-    assert paper.skipping_s(ROWS[2], ROWS, body) == pytest.approx(window16)
+    assert paper.skipping_s(ROWS[2], body) == pytest.approx(window16)
 
 
 def test_no_line_near_the_fitted_one_errs_less() -> None:
     latencies = np.array([row.latency_s for row in ROWS])
     replays = np.array([row.replay_ratio for row in ROWS])
-    fitted = np.array(paper.line_s(ROWS, BASE.model.body))
+    fitted = np.array(paper.line_s(BASE.model.body))
     best = np.abs(fitted / latencies - 1).mean()
     for level in (-1, 0, 1):
         for start in (-1, 0, 1):
@@ -99,7 +98,6 @@ def test_errors_are_within_their_bounds(part: Part, groups: dict[str, Group]) ->
     saved = groups["time saved over dense in s"]
     assert saved.rows[2].reference == pytest.approx(689.7 - 556.8)
     assert (round(saved.ours.mean, 3), saved.ours.count) == (0.072, 7)
-    assert groups["ratio of all steps"].ours.mean > 0.05
     readme = (ROOT / "studies/paper/README.md").read_text(encoding="utf-8")
     for row, other in zip(groups["the same rows"].rows[1:], saved.rows, strict=True):
         errors = (row.error, other.error, row.rival_error)
