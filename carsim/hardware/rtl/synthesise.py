@@ -35,8 +35,8 @@ RUN_NEXTPNR = (
 """A Python that is nextpnr."""
 
 PLACE = (
-    "--85k --package CABGA756 --speed 6 --out-of-context --seed 1 --freq 200 --timing-allow-fail "
-    "--quiet --json in.json --report out.json"
+    "--85k --package CABGA756 --speed 6 --out-of-context --seed 1 --freq 200 --timing-allow-fail"
+    " --quiet --json in.json --report out.json"
 )
 """Options of nextpnr: device, a target that the placer works towards, and files."""
 
