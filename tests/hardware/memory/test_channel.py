@@ -104,6 +104,14 @@ def test_writes_wait_and_are_drained_in_batches() -> None:
     assert min(batches[:-1]) >= 20
 
 
+def test_the_bus_turns_when_the_queue_of_writes_is_four_fifths_full() -> None:
+    # Of seven reads and a write in turn, the 26th of 32 writes comes behind 26 x 7 reads, of which
+    # 32 may be under way.
+    commands = schedule(DDR4, repeat(*[(0, 7, False)] * 7, (1, 7, True)))
+    kinds = [name for _, name, _, _ in commands if name in ("RD", "WR")]
+    assert 26 * 7 - 32 <= kinds.index("WR") <= 26 * 7
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("bank", [0, 1])
 def test_a_turn_of_the_bus_takes_what_the_datasheet_says(name: str, bank: int) -> None:
