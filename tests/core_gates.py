@@ -19,7 +19,7 @@ from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from amaranth.sim import Simulator
+from gates_bench import simulate
 from ideal import operand
 from numpy.typing import NDArray
 
@@ -285,10 +285,7 @@ def play(phases: list[GatePhase], seed: int, most: int = 20_000) -> list[int]:
                 got = [ctx.get(core.residual.data[n]) for n in range(len(words))]
                 assert got == words, "a wrong sum"
 
-    simulator = Simulator(machine)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(machine, bench)
     return found
 
 

@@ -17,6 +17,7 @@ from carsim.decisions.replay.tas import TasForm
 from carsim.decisions.trace import Geometry
 from carsim.decoder.decode import prefill
 from carsim.decoder.structures import Config, DecoderPolicy, LayerRecord, stack_weights
+from carsim.testing.decoder import DecodedLog
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
 """Largest absolute error allowed, by the arithmetic that the file was made with."""
@@ -78,41 +79,30 @@ def decode_golden(golden: Arrays) -> Arrays:
     weights = stack_weights(config, golden)
     prompt, mask = golden["prompt_embeds"], golden["prompt_mask"]
     embeddings = golden["visual_embeds"].astype(config.dtype).swapaxes(0, 1)  # [S, B, d]
-    n_steps, batch, width = embeddings.shape
-    layers = config.geometry.n_layers
     rules = {form: Tas(form=form) for form in get_args(TasForm)}
-    scores = {form: np.full((n_steps, layers, batch), np.nan) for form in rules}
-    tas = np.full((n_steps, layers, batch), np.nan)
-    skip = np.zeros((n_steps, layers, batch), bool)
-    mlp, residual = np.empty((2, n_steps, layers, batch, width), config.dtype)
+    kept = DecodedLog(config, embeddings.shape[1])
+    scores = {form: np.full_like(kept.tas, np.nan) for form in rules}
 
     def record(seen: LayerRecord) -> None:
-        at = seen.step, seen.layer
-        skip[at], mlp[at], residual[at] = seen.replay, seen.mlp, seen.residual
+        kept(seen)
         if seen.tas is not None:
-            tas[at] = seen.tas
             for form, rule in rules.items():
-                scores[form][at] = rule.score(None, seen.layer, 0, seen.seen)
+                scores[form][seen.step, seen.layer] = rule.score(None, seen.layer, 0, seen.seen)
 
     state, prefilled = prefill(config, policy, weights, prompt, mask)
     hidden = decode_steps(config, policy, weights, state, embeddings, record)
-    never = replace(policy, tau=(None,) * layers)
+    never = replace(policy, tau=(None,) * len(policy.tau))
     dense_state, _ = prefill(config, never, weights, prompt, mask)
-    tau = np.array([np.nan if tau is None else tau for tau in policy.tau])[:, None]
-    margin = np.abs(tas - tau)[np.isfinite(tas) & np.isfinite(tau)]
     return {
-        "skip": skip,
-        "tas": tas,
+        "skip": kept.replay,
+        "tas": kept.tas,
         "tas_postrope_q": scores["paper"],
         "tas_prerope_q": scores["released"],
-        "mlp_held": mlp,
-        "layer_out": residual[:, :-1],
+        "mlp_held": kept.mlp,
+        "layer_out": kept.residual[:, :-1],
         "hidden": hidden,
         "hidden_dense": decode_steps(config, never, weights, dense_state, embeddings),
         "prefill_hidden": prefilled,
         "k_cache": state.k,
         "v_cache": state.v,
-        "replay_ratio_all": np.array(skip.mean()),
-        "replay_ratio_eligible": np.array(skip[config.tokens_per_frame :].mean()),
-        "tau_margin": np.array(margin.min(initial=np.inf)),
     }

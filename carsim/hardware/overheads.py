@@ -48,21 +48,16 @@ class CalibrationRecord(Section):
 
     def problem(self, board: str, clock_mhz: float, weight_bits: float) -> tuple[str, str] | None:
         """Field and text of the first thing that is not what was measured; None if nothing."""
-        if board != self.board:
-            return "board", f"was measured on {self.board}, and the board is {board}"
-        if clock_mhz != self.fabric_clock_mhz:
-            measured = number(self.fabric_clock_mhz)
-            return (
-                "fabric_clock_mhz",
-                f"was measured at {measured} MHz, and the clock is {number(clock_mhz)} MHz",
-            )
-        if all(abs(weight_bits / bits - 1) > 1e-3 for bits in self.weight_bits):
-            known = ", ".join(map(number, self.weight_bits))
-            return (
-                "weight_bits",
-                f"was measured with {known} bits per weight, and the model has "
-                f"{number(weight_bits)}",
-            )
+        known = ", ".join(map(number, self.weight_bits))
+        measured, clock = number(self.fabric_clock_mhz), number(clock_mhz)
+        is_known = any(abs(weight_bits / each - 1) <= 1e-3 for each in self.weight_bits)
+        for field, same, was, has in (
+            ("board", board == self.board, self.board, board),
+            ("fabric_clock_mhz", clock_mhz == self.fabric_clock_mhz, measured, clock),
+            ("weight_bits", is_known, known, number(weight_bits)),
+        ):
+            if not same:
+                return field, f"{was} was measured, and the design has {has}"
         return None
 
     def outside(self, batch: int, layers: int, contexts: tuple[int, int]) -> str | None:
@@ -73,14 +68,13 @@ class CalibrationRecord(Section):
             layers: Layers of the model.
             contexts: Fewest and most tokens that a step attends to.
         """
-        ranges = {
-            "contexts": (self.contexts, contexts),
-            "batch": (self.batches, (batch, batch)),
-            "layers": (self.layers, (layers, layers)),
-        }
         beyond = [
             f"{name} {_ends(asked)} (measured: {_ends(known)})"
-            for name, (known, asked) in ranges.items()
+            for name, known, asked in (
+                ("contexts", self.contexts, contexts),
+                ("batch", self.batches, (batch, batch)),
+                ("layers", self.layers, (layers, layers)),
+            )
             if asked[0] < known[0] or asked[1] > known[1]
         ]
         return f"the calibration is extrapolated: {', '.join(beyond)}" if beyond else None

@@ -89,9 +89,7 @@ def is_a_memory(row: MemoryStandard) -> None:
     holds(row.column_nck <= row.activate_nck, "a column command takes no longer than an activate")
     holds(row.transfers_per_clock in (2, 4, 8), "2, 4 or 8 transfers per clock")
     holds(row.request_bytes % 32 == 0, "requests of whole 32 bytes")
-    holds(row.tccd_l_nck >= row.tccd_s_nck >= row.burst_nck, "tCCD_L >= tCCD_S >= a burst")
-    holds(row.trrd_l_nck >= row.trrd_s_nck, "tRRD_L >= tRRD_S")
-    holds(row.twtr_l_nck >= row.twtr_s_nck, "tWTR_L >= tWTR_S")
+    holds(row.with_timings({}) == row, "timings that a memory of the family can have")
     holds(0.02 < row.trfc_nck / row.trefi_nck < 0.11, "refreshes take 2 to 11 % of the time")
 
 

@@ -75,8 +75,7 @@ class DecodedLog:
         size, kv = (config.n_steps, config.geometry.n_layers, rows), config.geometry.n_kv_heads
         self.replay = np.zeros(size, bool)
         self.tas = np.full(size, np.nan)
-        self.mlp = np.zeros((*size, WIDTH))
-        self.residual = np.zeros((*size, WIDTH))
+        self.mlp, self.residual = np.zeros((2, *size, config.geometry.hidden_size))
         self.tokens, self.runs = np.zeros((2, *size[:2], kv, rows), int)
         self.newest, self.aligned = np.zeros((2, *size[:2], kv, rows), bool)
         self.held = np.zeros((config.n_frames, *size[1:]), int)

@@ -28,7 +28,7 @@ from carsim.machine.product import Supply, product
 from carsim.metrics import Comparison
 from carsim.runs.decode import decode
 from carsim.validate.part import Group, Part
-from carsim.validate.peers import DDR4_BYTES_PER_CYCLE, PEERS, Peer, data_rows
+from carsim.validate.peers import DDR4_BYTES_PER_CYCLE, PEERS, data_rows
 from carsim.workload.ops import Gemm
 
 HIDDEN, FFN = 4096, 11008
@@ -64,18 +64,12 @@ def validate_array(progress: Callable[[str], None] = lambda _: None) -> Part:
     for dataflow, small in grouped(rows).items():
         bounds = {"worst": 0.0}
         groups.append(Group(f"SCALE-Sim, {dataflow}", tuple(small), NULL, bounds, shown=False))
-    notes = [f"{peer.title}: {peer.charges}. {_measured(peer)}" for peer in PEERS.values()]
-    notes.append(
+    notes = (
         "Baseline: all bytes once, over the bandwidth of the memory. It is the peer's own rule for "
-        "one row of activations on ZigZag, LLMCompass and AccelForge."
+        "one row of activations on ZigZag, LLMCompass and AccelForge.",
     )
     title = "Compute array, int8, in cycles that other simulators count"
-    return Part("array", title, tuple(groups), tuple(notes))
-
-
-def _measured(peer: Peer) -> str:
-    counts = ", ".join(map(str, sorted(peer.measured_rows)))
-    return f"Counted for m = {counts}."
+    return Part("array", title, tuple(groups), notes)
 
 
 def onnxim_layer_cycles(cores: int, overrides: Sequence[str] = ()) -> int:

@@ -8,6 +8,7 @@ per system; both are fitted to other rows of the same system.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from statistics import fmean, median
 
 import pandas as pd
@@ -38,16 +39,12 @@ CALIBRATED_BOUND = 0.09
 """Mean error at most of rows that one constant, fitted to other rows of the system, predicts. It
 guards against a regression; the aim of 5 % is not reached."""
 
-SHARES = {"0.9 of peak": 0.9, "0.8 of peak": 0.8}
-"""Baseline -> share of the peak bandwidth that it takes for granted."""
+USUAL, ROOFED = 0.9, 0.8
+"""Shares of the peak bandwidth that the baselines take for granted."""
 
 LEAST_OF_CONTROL = 3
 """Fewest systems of a type of control whose times per layer are shown as an interval."""
 
-INSIDE = "inside"
-"""Word of a note on a row that lies within the interval of its prediction."""
-
-USUAL = "0.9 of peak"
 FACTOR = "one factor per system"
 
 
@@ -58,40 +55,39 @@ def validate_boards(progress: Callable[[str], None] = lambda _: None) -> Part:
         progress: Told which system is next.
     """
     predicted = predict_rows(progress)
-    of_split = {split: [each for each in predicted if each.row.split == split] for split in SPLITS}
     inside = [each for each in predicted if each.row.in_scope]
     outside = [each for each in predicted if not each.row.in_scope]
     aims = {"median": MEDIAN_BOUND, "mean": MEAN_BOUND}
-    wanted = [
-        *_against("tokens/s, all rows", predicted),
-        *(group for split, of in of_split.items() for group in _against(f"tokens/s, {split}", of)),
-        Group("tokens/s, in scope", _speeds(inside, USUAL), USUAL, aims, True, LEAST_WINS),
-        Group("tokens/s, out of scope", _speeds(outside, USUAL), USUAL, shown=False),
+    subsets = {"all rows": predicted, **grouped((each.row.split, each) for each in predicted)}
+    groups = (
+        *(
+            _speeds(f"tokens/s, {name}", rows, share)
+            for name, rows in subsets.items()
+            for share in (USUAL, ROOFED)
+        ),
+        replace(
+            _speeds("tokens/s, in scope", inside),
+            bounds=aims, must_win=True, least_wins=LEAST_WINS, shown=True,
+        ),
+        _speeds("tokens/s, out of scope", outside),
         *_calibrated(predicted),
         Group("power in W", tuple(_powers(predicted))),
         Group("resources of FPGAs", tuple(_resources(predicted))),
-    ]
-    return Part(
-        "boards",
+    )  # fmt: skip
+    title = (
         "Decoding speed and power of published systems: the hardware bound from their "
-        "configurations alone, and calibrated",
-        tuple(group for group in wanted if group.rows),
-        tuple(_notes(predicted)),
+        "configurations alone, and calibrated"
     )
+    return Part("boards", title, groups, tuple(_notes(predicted)))
 
 
-def _against(title: str, predicted: Sequence[Predicted]) -> Iterable[Group]:
-    """The hardware bound against each baseline."""
-    for baseline in SHARES:
-        name = title if baseline == USUAL else f"{title} ({SHARES[baseline]})"
-        yield Group(name, _speeds(predicted, baseline), baseline, shown=False)
-
-
-def _speeds(predicted: Iterable[Predicted], baseline: str) -> tuple[Comparison, ...]:
-    return tuple(
-        _compared(each, each.speed, each.row.at_peak(SHARES[baseline]), _about(each))
-        for each in predicted
+def _speeds(title: str, predicted: Iterable[Predicted], share: float = USUAL) -> Group:
+    """The hardware bound against a share of the peak."""
+    rows = (
+        _compared(each, each.speed, each.row.at_peak(share), _about(each)) for each in predicted
     )
+    name = title if share == USUAL else f"{title} ({share})"
+    return Group(name, tuple(rows), f"{share} of peak", shown=False)
 
 
 def _compared(each: Predicted, ours: float, rival: float, note: str = "") -> Comparison:
@@ -115,17 +111,18 @@ def _calibrated(predicted: Sequence[Predicted]) -> Iterable[Group]:
         "model": lambda each: each.row.model,
     }
     for left_out, same in ways.items():
-        ours_of = left_out_speeds(predicted, calibrated_speed, same)
-        rivals_of = left_out_speeds(predicted, one_factor, same)
-        for unseen in (False, True):
-            rows = tuple(
-                _compared(each, ours, theirs)
-                for (each, ours), (_, theirs) in zip(ours_of, rivals_of, strict=True)
-                if each.row.split == "unseen" or not unseen
-            )
-            title = f"calibrated by {left_out}{', unseen' if unseen else ''}"
+        ours, rivals = (
+            left_out_speeds(predicted, speed, same) for speed in (calibrated_speed, one_factor)
+        )
+        rows = [
+            (each.row.split, _compared(each, our, theirs))
+            for (each, our), (_, theirs) in zip(ours, rivals, strict=True)
+        ]
+        for name, splits in (("", SPLITS), (", unseen", ("unseen",))):
+            title = f"calibrated by {left_out}{name}"
+            found = tuple(row for split, row in rows if split in splits)
             bounds = {"mean": CALIBRATED_BOUND}
-            yield Group(title, rows, FACTOR, bounds, must_win=True, shown=False)
+            yield Group(title, found, FACTOR, bounds, must_win=True, shown=False)
 
 
 def _powers(predicted: Iterable[Predicted]) -> Iterable[Comparison]:
@@ -133,10 +130,11 @@ def _powers(predicted: Iterable[Predicted]) -> Iterable[Comparison]:
     for each in predicted:
         row, watts = each.row, each.watts
         if row.power_w is not None:
-            ends = watts.low_j, watts.high_j
-            note = f"{row.power_of}; {_interval(row.power_w, ends)}"
+            verdict = "inside" if watts.low_j <= row.power_w <= watts.high_j else "outside"
+            ends = f"{number(watts.low_j, 3)} to {number(watts.high_j, 3)}"
+            figures = row.power_w, watts.value_j, None, None
             yield Comparison(
-                row.name, row.power_w, watts.value_j, None, None, row.source, "W", note
+                row.name, *figures, row.source, "W", f"{row.power_of}; {verdict} {ends}"
             )
 
 
@@ -151,12 +149,6 @@ def _resources(predicted: Iterable[Predicted]) -> Iterable[Comparison]:
                 yield Comparison(what, float(row[kind]), used[kind], None, None, row["source"], "")
 
 
-def _interval(published: float, ends: tuple[float, float]) -> str:
-    low, high = ends
-    verdict = INSIDE if low <= published <= high else "outside"
-    return f"{verdict} {number(low, 3)} to {number(high, 3)}"
-
-
 def order_of(predicted: Sequence[Predicted], same: Callable[[Predicted], object]) -> pd.DataFrame:
     """Pairs of rows with an equal value of ``same``, equal speeds left out.
 
@@ -166,7 +158,7 @@ def order_of(predicted: Sequence[Predicted], same: Callable[[Predicted], object]
     rows = pd.DataFrame([each.expected for each in predicted])
     rows["place"], rows["same"] = rows.index, pd.Series([same(each) for each in predicted])
     rows["measured"] = [each.row.tok_per_s for each in predicted]
-    rows["baseline"] = [each.row.at_peak(0.8) for each in predicted]
+    rows["baseline"] = [each.row.at_peak(ROOFED) for each in predicted]
     pairs = rows.merge(rows, on="same")
     one, other = (pairs.filter(regex=f"_{end}$").rename(columns=lambda c: c[:-2]) for end in "xy")
     faster = one.measured > other.measured
@@ -208,22 +200,9 @@ def _notes(predicted: Sequence[Predicted]) -> Iterable[str]:
         ("system", lambda each: each.row.unit),
     ):
         yield _order_text(what, order_of(predicted, same))
-    inside_ends = [INSIDE in row.note for row in _powers(predicted)]
-    yield (
-        f"Published power: inside carsim's interval in {sum(inside_ends)} of {len(inside_ends)} "
-        "rows."
-    )
-    ratios = (
-        f"{Fpga.resource_kinds[kind].title} {number(low, 2)} to {number(high, 2)}"
-        for kind, (low, high) in Fpga.published_ratios.items()
-    )
-    yield f"Published resources over carsim's, which every fit states: {', '.join(ratios)}."
-    for each in predicted:
-        yield from (f"Fit: {each.row.name}: {misfit}" for misfit in each.fit.misfits)
-    outside = (each.row for each in predicted if not each.row.in_scope)
-    for reason, names in grouped((row.scope_reason, row.name) for row in outside).items():
-        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        yield f"Out of scope: {names[0]}{more}: {reason}."
+    powers = [row.note for row in _powers(predicted)]
+    inside = sum("; inside" in note for note in powers)
+    yield f"Published power: inside carsim's interval in {inside} of {len(powers)} rows."
 
 
 def _times_per_layer(predicted: Sequence[Predicted]) -> str:

@@ -15,17 +15,17 @@ shipped traces ``published_*_correlated``, and *independent*.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations, product
-from math import fsum
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
 from operator import sub, truediv
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from carsim.base.yaml_file import parse_yaml
-from carsim.cost.fit import check_fit
-from carsim.decisions.attention import AttentionPolicy
+from carsim.decisions.attention import Attention
 from carsim.decisions.trace.drawn import agreement_of
 from carsim.decisions.trace.shipped import trace_path
 from carsim.design import Design, load_design, override
@@ -42,7 +42,6 @@ PAPER_VIDEO = Video(n_frames=8, tokens_per_frame=256, prompt_tokens=62)
 """FastCar section 6: 8 frames of 256 tokens. VILA-U's prompts have 50 to 65 tokens."""
 
 RatioOf = Literal["eligible", "all"]
-RATIOS: tuple[RatioOf, ...] = get_args(RatioOf)
 """The steps that a replay ratio counts: those after the first frame, or all."""
 
 DESIGN = "u280_fastcar"
@@ -78,6 +77,12 @@ IDENTIFIED = (
 CONSISTENT = (
     "Consistency: no row tests the machine. A line with three numbers comes nearer to all eight."
 )
+RIVALS = (
+    "Rivals of latency: a level, and start and slope of a line over the replay ratio, fitted to "
+    "the same rows; linear skipping, the dense latency less the skipped share of the work. Rival "
+    "of efficiency: constant power, with the line's latencies. Machines that explain the "
+    "latencies about equally stand in studies/paper."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,27 +100,21 @@ class PaperRow:
 
     name: str
     replay_ratio: float
-    attention: AttentionPolicy
+    attention: Attention
     latency_s: float
     efficiency: float
     source: str
 
 
-def paper_rows(base: Design | None = None) -> tuple[PaperRow, ...]:
-    """All rows, in the order of publication.
-
-    Args:
-        base: A design, which checks what the rows say of attention.
-    """
-    base = base or load_design(DESIGN)
-    found = []
-    for row in data_rows("fastcar_paper.csv"):
-        kind = {"policy.attention": parse_yaml(row["attention"], "fastcar_paper.csv")}
-        attention = override(base, kind).policy.attention
-        latency_s, efficiency = float(row["latency_s"]), float(row["efficiency"])
-        measured = (attention, latency_s, efficiency, row["source"])
-        found.append(PaperRow(row["row"], float(row["replay_ratio"]), *measured))
-    return tuple(found)
+@cache
+def paper_rows() -> tuple[PaperRow, ...]:
+    """All rows, in the order of publication; the first is dense decoding."""
+    file = "fastcar_paper.csv"
+    read = TypeAdapter(PaperRow).validate_python
+    return tuple(
+        read({**row, "name": row["row"], "attention": parse_yaml(row["attention"], file)})
+        for row in data_rows(file)
+    )
 
 
 def _kv_macs(row: PaperRow, body: Body) -> float:
@@ -124,65 +123,48 @@ def _kv_macs(row: PaperRow, body: Body) -> float:
     return 2 * body.n_layers * body.q_size * float(row.attention.reads(contexts).tokens.mean())
 
 
-def unread_share(row: PaperRow, rows: Sequence[PaperRow], body: Body) -> float:
+def unread_share(row: PaperRow, body: Body) -> float:
     """Share of the dense work that sparse attention saves."""
-    full = _kv_macs(dense_row(rows), body)
+    full = _kv_macs(paper_rows()[0], body)
     return (full - _kv_macs(row, body)) / (body.weights + full)
 
 
-def replayed_share(
-    ratio: float, rows: Sequence[PaperRow], body: Body, ratio_of: RatioOf = "eligible"
-) -> float:
+def replayed_share(ratio: float, body: Body, ratio_of: RatioOf = "eligible") -> float:
     """Share of the dense work that replay saves at a published ratio."""
     eligible = 1 if ratio_of == "all" else 1 - 1 / PAPER_VIDEO.n_frames
     replayed = ratio * eligible * body.mlp_weights
-    return replayed / (body.weights + _kv_macs(dense_row(rows), body))
+    return replayed / (body.weights + _kv_macs(paper_rows()[0], body))
 
 
-def skipping_s(
-    row: PaperRow, rows: Sequence[PaperRow], body: Body, ratio_of: RatioOf = "eligible"
-) -> float:
+def skipping_s(row: PaperRow, body: Body) -> float:
     """Latency that linear skipping predicts for a row from the dense one.
 
     >>> rows, body = paper_rows(), load_design("u280").model.body
-    >>> [round(skipping_s(row, rows, body), 1) for row in (rows[0], rows[4])]
+    >>> [round(skipping_s(row, body), 1) for row in (rows[0], rows[4])]
     [689.7, 496.5]
     """
-    skipped = replayed_share(row.replay_ratio, rows, body, ratio_of)
-    return dense_row(rows).latency_s * (1 - skipped - unread_share(row, rows, body))
+    saved = replayed_share(row.replay_ratio, body) + unread_share(row, body)
+    return paper_rows()[0].latency_s * (1 - saved)
 
 
-def line_s(rows: Sequence[PaperRow], body: Body) -> list[float]:
+def line_s(body: Body) -> list[float]:
     """Latency that the fitted line predicts for each row.
 
     Least mean relative error. Such a fit passes through as many rows as it has numbers, so all
-    rows, and all pairs of replaying rows, are tried.
+    levels of rows that never replay, and all lines through pairs of others, are tried.
     """
-    unread_s = {row.name: dense_row(rows).latency_s * unread_share(row, rows, body) for row in rows}
-    plain = [row for row in rows if not row.replay_ratio]
-    replaying = [row for row in rows if row.replay_ratio]
-
-    def latency_s(row: PaperRow, start: float, slope: float) -> float:
-        return start + slope * row.replay_ratio - unread_s[row.name]
-
-    def error(chosen: Sequence[PaperRow], start: float, slope: float) -> float:
-        return fsum(abs(latency_s(row, start, slope) / row.latency_s - 1) for row in chosen)
-
-    levels = [(row.latency_s + unread_s[row.name], 0.0) for row in plain]
-    lines = []
-    for one, other in combinations(replaying, 2):
-        if one.replay_ratio != other.replay_ratio:
-            heights = [each.latency_s + unread_s[each.name] for each in (one, other)]
-            slope = (heights[1] - heights[0]) / (other.replay_ratio - one.replay_ratio)
-            lines.append((heights[0] - slope * one.replay_ratio, slope))
-    level = min(levels, key=lambda numbers: error(plain, *numbers))
-    line = min(lines, key=lambda numbers: error(replaying, *numbers))
-    return [latency_s(row, *(line if row.replay_ratio else level)) for row in rows]
-
-
-def dense_row(rows: Sequence[PaperRow]) -> PaperRow:
-    """The row of dense decoding."""
-    return next(row for row in rows if row.name == DENSE)
+    rows = paper_rows()
+    ratios, latencies = np.array([(row.replay_ratio, row.latency_s) for row in rows]).T
+    unread_s = latencies[0] * np.array([unread_share(row, body) for row in rows])
+    fitted = np.empty(len(rows))
+    for group in (ratios == 0, ratios > 0):
+        x, y, unread = ratios[group], (latencies + unread_s)[group], unread_s[group]
+        lines = [
+            y[i] + (x - x[i]) * (y[j] - y[i]) / ((x[j] - x[i]) or 1) - unread
+            for i, j in product(range(len(x)), repeat=2)
+        ]
+        fitted[group] = min(lines, key=lambda line: np.abs(line / (y - unread) - 1).sum())
+    return fitted.tolist()
 
 
 def independent(ratio: float) -> Workload:
@@ -192,15 +174,12 @@ def independent(ratio: float) -> Workload:
     return Workload("video", replay=ratio, pairs=agreement_of(0.0, ratio))
 
 
-def simulate_row(
-    base: Design, row: PaperRow, *, ratio_of: RatioOf = "eligible", schedule: str | None = None
-) -> RowResult:
+def simulate_row(base: Design, row: PaperRow, schedule: str | None = None) -> RowResult:
     """A published row on a design, as ``carsim run --workload`` simulates it.
 
     Args:
         base: The design.
         row: The row.
-        ratio_of: The decisions that the published replay ratio counts.
         schedule: Who computes the sequences that do not replay; the design's own if left out.
     """
     changes = {
@@ -208,8 +187,7 @@ def simulate_row(
         "policy.schedule": schedule or base.policy.schedule,
         "policy.compare": (),
     }
-    share = 1.0 if ratio_of == "eligible" else PAPER_VIDEO.n_frames / (PAPER_VIDEO.n_frames - 1)
-    work = independent(min(1.0, row.replay_ratio * share))
+    work = independent(row.replay_ratio)
     return run(override(base, changes), workload=work, what_if=False).chosen
 
 
@@ -219,103 +197,69 @@ def validate_paper(progress: Callable[[str], None] = lambda _: None) -> Part:
     Args:
         progress: Told what is being done.
     """
-    base = load_design(DESIGN)
-    rows, body = paper_rows(base), base.model.body
+    base, rows = load_design(DESIGN), paper_rows()
+    body = base.model.body
     progress("rows at their ratios of eligible steps")
     found = [simulate_row(base, row) for row in rows]
-    progress("rows at their ratios of all steps")
-    of_all = [simulate_row(base, row, ratio_of="all").latency_s for row in rows]
-    ours = [each.latency_s for each in found]
-    line, skipping = line_s(rows, body), [skipping_s(row, rows, body) for row in rows]
-    seconds = _Rows(rows, [row.latency_s for row in rows], ours, line)
-    against_skipping = replace(seconds, rival=skipping)
-    all_skipping = [skipping_s(row, rows, body, "all") for row in rows]
+    published, ours = [row.latency_s for row in rows], [each.latency_s for each in found]
+    line, skipping = line_s(body), [skipping_s(row, body) for row in rows]
     joules = [each.energy_per_video.value_j for each in found]
-    efficiency = _Rows(rows, [1 / row.efficiency for row in rows], joules, line)
+    published_j = [1 / row.efficiency for row in rows]
     bounds = {"mean": MEAN_BOUND, "worst": WORST_BOUND}
-    of_all_steps = replace(seconds, ours=of_all, rival=all_skipping)
+    saved = _over_dense(sub, "s", published, ours, line)
+    efficiency = _over_dense(truediv, "x", published_j, joules, line)
     groups = (
-        Group("latency of a video in s", seconds.compared(), LINE, bounds),
-        Group("the same rows", against_skipping.compared(), SKIPPING, shown=False),
-        Group("time saved over dense in s", seconds.over_dense(sub, "s"), LINE, shown=False),
-        Group("ratio of all steps", of_all_steps.compared(), SKIPPING, shown=False),
-        Group("efficiency over dense", efficiency.over_dense(truediv, "x"), "constant power"),
-        Group("operations saved", (_operations(rows, body),), "ratio of all steps"),
-        stock_speedups(rows, body, progress),
+        Group("latency of a video in s", _compared("s", published, ours, line), LINE, bounds),
+        Group("the same rows", _compared("s", published, ours, skipping), SKIPPING, shown=False),
+        Group("time saved over dense in s", saved, LINE, shown=False),
+        Group("efficiency over dense", efficiency, "constant power"),
+        Group("operations saved", (_operations(body),), "ratio of all steps"),
+        stock_speedups(body, progress),
     )
-    nearer = [
-        row.name
-        for row, own, rival in zip(rows, ours, skipping, strict=True)
-        if row.name != DENSE and abs(rival - row.latency_s) < abs(own - row.latency_s)
-    ]
-    rivals = (
-        "Rivals of latency: a level, and start and slope of a line over the replay ratio, fitted "
-        "to the same rows; linear skipping, the dense latency less the skipped share of the work. "
-        f"Linear skipping is nearer than carsim for: {', '.join(nearer) or 'no row'}. Rival of "
-        "efficiency: constant power, with the line's latencies. Machines that explain the "
-        "latencies about equally stand in studies/paper."
-    )
-    return Part(
-        "paper",
+    title = (
         f"FastCar's published rows on a U280: {base.policy.batch} sequences on {base.machine.text} "
-        f"at {base.board.fabric_clock_mhz:g} MHz, prompt included, head left out",
-        groups,
-        (CHOICES, IDENTIFIED, CONSISTENT, rivals),
-        check_fit(base, PAPER_VIDEO).misfits,
+        f"at {base.board.fabric_clock_mhz:g} MHz, prompt included, head left out"
     )
+    return Part("paper", title, groups, (CHOICES, IDENTIFIED, CONSISTENT, RIVALS))
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """A figure of each published row: published, carsim's and a rival's."""
-
-    rows: Sequence[PaperRow]
-    published: Sequence[float]
-    ours: Sequence[float]
-    rival: Sequence[float]
-
-    def compared(self, unit: str = "s") -> tuple[Comparison, ...]:
-        """A comparison for each row."""
-        figures = zip(self.rows, self.published, self.ours, self.rival, strict=True)
-        return tuple(
-            Comparison(row.name, published, ours, rival, None, row.source, unit, _note(row))
-            for row, published, ours, rival in figures
-        )
-
-    def over_dense(
-        self, gain: Callable[[float, float], float], unit: str
-    ) -> tuple[Comparison, ...]:
-        """Gain of each row over dense; errors of latency look small, as most of it stays."""
-        dense = next(place for place, row in enumerate(self.rows) if row.name == DENSE)
-        figures = self.published, self.ours, self.rival
-        gains = ([gain(each[dense], other) for other in each] for each in figures)
-        return tuple(row for row in _Rows(self.rows, *gains).compared(unit) if row.what != DENSE)
+def _compared(unit: str, *figures: Sequence[float]) -> tuple[Comparison, ...]:
+    """A comparison for each row, of what is published, carsim's figure and a rival's."""
+    return tuple(
+        Comparison(row.name, published, ours, rival, None, row.source, unit, _note(row))
+        for row, published, ours, rival in zip(paper_rows(), *figures, strict=True)
+    )
 
 
 def _note(row: PaperRow) -> str:
     return "fitted: clock" if row.name == DENSE else ""
 
 
-def _operations(rows: Sequence[PaperRow], body: Body) -> Comparison:
-    ours, rival = (replayed_share(AT_RATIO, rows, body, of) for of in RATIOS)
+def _over_dense(
+    gain: Callable[[float, float], float], unit: str, *figures: Sequence[float]
+) -> tuple[Comparison, ...]:
+    """Gain of each row over dense; errors of latency look small, as most of it stays."""
+    return _compared(unit, *([gain(each[0], other) for other in each] for each in figures))[1:]
+
+
+def _operations(body: Body) -> Comparison:
+    ours, rival = replayed_share(AT_RATIO, body), replayed_share(AT_RATIO, body, "all")
     what, source = f"at {AT_RATIO:.0%} replay", "FastCar section 6"
     return Comparison(what, OPERATIONS_SAVED, ours, rival, None, source, "share")
 
 
-def stock_speedups(
-    rows: Sequence[PaperRow], body: Body, progress: Callable[[str], None] = lambda _: None
-) -> Group:
+def stock_speedups(body: Body, progress: Callable[[str], None] = lambda _: None) -> Group:
     """Speed-up of shipped designs at the published ratios, with no number fitted to a row."""
-    published_s = next(row.latency_s for row in rows if row.name == DENSE)
+    dense, *others = paper_rows()
     compared = []
-    for row in rows:
+    for row in others:
         ratio = row.replay_ratio
-        if not ratio or row.attention != rows[0].attention:
+        if not ratio or row.attention != dense.attention:
             continue
         trace = str(trace_path(f"published_{100 * ratio:.0f}_correlated"))
         correlated = Workload("trace", traces=(trace,))
         works = {"correlated": correlated, "independent": independent(ratio)}
-        gain, rival = (published_s / each for each in (row.latency_s, skipping_s(row, rows, body)))
+        gain, rival = (dense.latency_s / each for each in (row.latency_s, skipping_s(row, body)))
         for design, (kind, work) in product(map(load_design, STOCK), works.items()):
             progress(f"{design.name}, {kind} decisions at {ratio:.0%}")
             how: dict[str, Any] = {"allow_misfit": True, "resample_seed": 0, "what_if": False}

@@ -82,10 +82,11 @@ class Group:
             for row in self.rows
             if not row.ok
         ]
-        for name, bound in self.bounds.items():
-            value = getattr(ours, name)
-            if value > bound:
-                found.append(f"{self.title}: {name} error {value:.2%} is above {bound:.2%}")
+        found += [
+            f"{self.title}: {name} error {value:.2%} is above {bound:.2%}"
+            for name, bound in self.bounds.items()
+            if (value := getattr(ours, name)) > bound
+        ]
         if theirs and self.must_win and theirs.mean < ours.mean:
             found.append(
                 f"{self.title}: {self.rival} is nearer on average, {theirs.mean:.1%} "
@@ -108,19 +109,17 @@ class Part:
         title: What is compared with what.
         groups: The comparisons.
         notes: What a reader has to know of them, a paragraph each.
-        problems: Reasons to fail that no comparison shows.
     """
 
     name: str
     title: str
     groups: tuple[Group, ...]
     notes: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
 
     @property
     def failures(self) -> tuple[str, ...]:
         """All reasons to fail, a sentence each."""
-        return tuple(line for group in self.groups for line in group.failures) + self.problems
+        return tuple(line for group in self.groups for line in group.failures)
 
     @property
     def ok(self) -> bool:

@@ -1,6 +1,6 @@
 """All parts of the validation, by the name that ``carsim validate`` takes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from carsim.validate import PART_NAMES
@@ -14,7 +14,7 @@ from carsim.validate.part import Part
 Progress = Callable[[str], None]
 
 _WORK = (validate_boards, validate_array, validate_dram, validate_paper, validate_fidelity)
-PARTS: Mapping[str, Callable[..., Part]] = dict(zip(PART_NAMES, _WORK, strict=True))
+PARTS: dict[str, Callable[..., Part]] = dict(zip(PART_NAMES, _WORK, strict=True))
 """Part -> what works it out, told where to say what is being done."""
 
 
@@ -28,10 +28,6 @@ def work_out(
         short: Compare fidelities on a tenth of the designs.
         progress: Told what is being done.
     """
-    found = []
-    for name in names:
-        work = PARTS[name]
-        if short and name == "fidelity":
-            work = partial(validate_fidelity, per_regime=SHORT_PER_REGIME)
-        found.append(work(lambda now, name=name: progress(f"{name}: {now}")))
-    return found
+    short_fidelity = partial(validate_fidelity, per_regime=SHORT_PER_REGIME)
+    works = PARTS | {"fidelity": short_fidelity} if short else PARTS
+    return [works[name](lambda now, name=name: progress(f"{name}: {now}")) for name in names]

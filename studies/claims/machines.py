@@ -88,14 +88,14 @@ def _simulated(schedule: str | None = None) -> dict[str, tuple[paper.PaperRow, R
     base = load_design(paper.DESIGN)
     return {
         row.name: (row, paper.simulate_row(base, row, schedule=schedule))
-        for row in paper.paper_rows(base)
+        for row in paper.paper_rows()
     }
 
 
 def published_latency(row: str) -> Finding:
     """The fitted machine takes the published time within :data:`CLOSE`."""
     stated, found = _simulated()[row]
-    rival = paper.skipping_s(stated, paper.paper_rows(), load_design(paper.DESIGN).model.body)
+    rival = paper.skipping_s(stated, load_design(paper.DESIGN).model.body)
     errors = [100 * (each / stated.latency_s - 1) for each in (found.latency_s, rival)]
     text = f"{found.latency_s:.1f} s, {errors[0]:+.1f} % (linear skipping {errors[1]:+.1f} %)"
     return Finding(text, abs(errors[0]) < 100 * CLOSE)
@@ -119,8 +119,8 @@ def published_efficiency(row: str) -> Finding:
 
 def operations_saved() -> Finding:
     """At 80 % of eligible steps the published share of operations is saved, within a point."""
-    rows, body = paper.paper_rows(), load_design(paper.DESIGN).model.body
-    eligible, every = (paper.replayed_share(0.8, rows, body, of) for of in ("eligible", "all"))
+    body = load_design(paper.DESIGN).model.body
+    eligible, every = (paper.replayed_share(0.8, body, of) for of in ("eligible", "all"))
     text = f"{percent(eligible, 1)} of eligible steps; {percent(every, 1)} if all steps count"
     return Finding(text, abs(eligible - paper.OPERATIONS_SAVED) < 0.01)
 

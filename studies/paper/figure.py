@@ -43,7 +43,7 @@ def draw(axes: Axes) -> None:
     label = f"attention by sequences ({rival.batch} on {rival.cores})"
     axes.plot(RATIOS, expected(rival, 0), color=plots.ORANGE, label=label)
     rows = [replace(ROWS[0], replay_ratio=float(ratio)) for ratio in RATIOS]
-    null = [skipping_s(row, ROWS, BASE.model.body) for row in rows]
+    null = [skipping_s(row, BASE.model.body) for row in rows]
     axes.plot(RATIOS, null, color=plots.GREY, linestyle="--", label="linear skipping")
     for window, marker, label in (
         (None, "o", "published, full attention"),

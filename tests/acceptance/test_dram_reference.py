@@ -7,7 +7,7 @@ import pytest
 
 from carsim.hardware.memory import STANDARDS, AccessPattern, idle_latency_ns, standard, traffic
 from carsim.hardware.memory.sustained import _efficiency
-from carsim.validate.dram import BOUNDS, NOTES, REASONS, published_devices, validate_dram
+from carsim.validate.dram import BOUNDS, NOTES, published_devices, validate_dram
 from carsim.validate.part import Part
 from carsim.validate.peers import data_rows
 
@@ -17,15 +17,23 @@ def part() -> Part:
     return validate_dram()
 
 
-def test_rows_are_within_their_bounds_and_one_wider_than_the_aim_has_a_reason(part: Part) -> None:
+WIDE = {
+    ("efficiency", "streams under 1 KiB", "HBM2"),
+    ("latency", "all requests in flight", "HBM2"),
+    ("latency", "under an offered load", "DDR4"),
+}
+"""Bounds beyond the aim: the notes say why."""
+
+
+def test_rows_are_within_their_bounds_which_are_the_aims_but_for_three(part: Part) -> None:
     """2 % for DDR4 in chunks of 4 KiB and more, 4 % below; HBM2 5 % and 10 %."""
     assert part.failures == ()
+    assert sum(note.startswith("Wide bound") for note in part.notes) == 2
     for (figure, kind), bounds in BOUNDS.items():
         for family, bound in bounds.items():
             large = kind in ("sequential", "chunks of 4 KiB and more")
             aim = {"DDR4": (0.05, 0.02), "HBM2": (0.10, 0.05)}[family][large]
-            assert bound <= aim or (figure, kind, family) in REASONS
-    assert all(any(reason in note for note in part.notes) for reason in REASONS.values())
+            assert bound <= aim or (figure, kind, family) in WIDE
 
 
 def test_where_few_streams_of_small_chunks_begin_decides_what_hbm_sustains(monkeypatch):
@@ -41,7 +49,7 @@ def test_where_few_streams_of_small_chunks_begin_decides_what_hbm_sustains(monke
 
         monkeypatch.setattr(traffic, "_start_of_stream", start)
         uncached = _efficiency.__wrapped__
-        found.append(uncached(standard("HBM2-2000"), AccessPattern(8, 256), 32)[0])
+        found.append(uncached(standard("HBM2-2000"), AccessPattern(8, 256), 32))
     assert (min(found), max(found)) == pytest.approx((0.58, 0.86), abs=0.01)
 
 

@@ -80,9 +80,9 @@ def test_a_design_takes_the_file_says_so_and_stays_bound_to_the_measurement(tmp_
     quiet = " ".join(CliRunner().invoke(carsim, arguments).output.split())
     assert "warning: the calibration is extrapolated: contexts 401 to 408" in quiet
     for change, problem in (
-        ("board.fabric_clock_mhz=900.0", "at 1,000 MHz, and the clock is 900"),
-        ("board.name=RK3576", "on RK3588, and the board is RK3576"),
-        ("model.weights.bits=4", "with 8 bits per weight, and the model has 4"),
+        ("board.fabric_clock_mhz=900.0", "clock_mhz: 1,000 was measured, and the design has 900"),
+        ("board.name=RK3576", "board: RK3588 was measured, and the design has RK3576"),
+        ("model.weights.bits=4", "weight_bits: 8 was measured, and the design has 4"),
         ("machine.overheads.kernel_cycles=9", "counts twice"),
     ):
         with pytest.raises(InputError, match=problem):

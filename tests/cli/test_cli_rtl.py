@@ -49,9 +49,5 @@ def test_the_tuned_schedule_has_a_register_more(prints: Any, refuses: Any, tmp_p
     assert "| `TABLE` |" in (tmp_path / f"{deliver.NAME}.md").read_text(encoding="utf-8")
     line = "carsim: --schedule: got 'pack'; choose one of drs, static, tuned\n"
     assert refuses("config", "rtl", str(tmp_path / "b"), *SMALL, "--schedule", "pack") == line
-
-
-@pytest.mark.parametrize("name", ["cores", "data-bits"])
-def test_a_size_out_of_range_is_one_line(refuses: Any, name: str, tmp_path: Path) -> None:
-    line = refuses("config", "rtl", str(tmp_path), "--no-measure", f"--{name}", "0")
-    assert line.startswith(f"carsim: --{name}: got 0; give 1 to ")
+    wide = refuses("config", "rtl", str(tmp_path / "b"), *SMALL, "--data-bits", "0")
+    assert wide.startswith("carsim: --data-bits: got 0; give 1 to ")

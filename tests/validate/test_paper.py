@@ -58,16 +58,15 @@ def test_linear_skipping_is_linear_in_the_work_that_is_skipped() -> None:
     work = 6_476_005_376 + 262_144 * mean_context
     mlp = 0.5 * 32 * 3 * 4096 * 11008
     body = BASE.model.body
-    assert paper.skipping_s(ROWS[4], ROWS, body) == pytest.approx(689.7 * (1 - mlp * 7 / 8 / work))
-    assert paper.skipping_s(ROWS[4], ROWS, body, "all") == pytest.approx(689.7 * (1 - mlp / work))
+    assert paper.skipping_s(ROWS[4], body) == pytest.approx(689.7 * (1 - mlp * 7 / 8 / work))
     window16 = 689.7 * (6_476_005_376 + 262_144 * 20) / work
-    assert paper.skipping_s(ROWS[2], ROWS, body) == pytest.approx(window16)
+    assert paper.skipping_s(ROWS[2], body) == pytest.approx(window16)
 
 
 def test_no_line_near_the_fitted_one_errs_less() -> None:
     latencies = np.array([row.latency_s for row in ROWS])
     replays = np.array([row.replay_ratio for row in ROWS])
-    fitted = np.array(paper.line_s(ROWS, BASE.model.body))
+    fitted = np.array(paper.line_s(BASE.model.body))
     best = np.abs(fitted / latencies - 1).mean()
     for level in (-1, 0, 1):
         for start in (-1, 0, 1):
@@ -76,22 +75,7 @@ def test_no_line_near_the_fitted_one_errs_less() -> None:
                 assert np.abs(moved / latencies - 1).mean() >= best - 1e-12
 
 
-def test_rivals_of_latency_are_as_good_as_is_said(groups: dict[str, Group]) -> None:
-    line = groups["latency of a video in s"].theirs
-    skipping = groups["the same rows"].theirs
-    assert (round(line.mean, 3), round(line.worst, 3)) == (0.010, 0.057)
-    assert (round(skipping.mean, 3), round(skipping.worst, 3)) == (0.031, 0.100)
-
-
 # --------------------------------------------------------------------------------- what is printed
-
-
-def test_rows_are_those_published() -> None:
-    assert [row.latency_s for row in ROWS] == [
-        689.7, 670.5, 662.7, 556.8, 475.3, 390.7, 354.5, 324.3
-    ]  # fmt: skip
-    assert ROWS[6].attention.reads(np.array(3000)).tokens == 4 + 256
-    assert [row.replay_ratio for row in ROWS[3:]] == [0.2, 0.5, 0.8, 0.87, 0.87]
 
 
 def test_errors_are_within_their_bounds(part: Part, groups: dict[str, Group]) -> None:
@@ -99,7 +83,6 @@ def test_errors_are_within_their_bounds(part: Part, groups: dict[str, Group]) ->
     saved = groups["time saved over dense in s"]
     assert saved.rows[2].reference == pytest.approx(689.7 - 556.8)
     assert (round(saved.ours.mean, 3), saved.ours.count) == (0.072, 7)
-    assert groups["ratio of all steps"].ours.mean > 0.05
     readme = (ROOT / "studies/paper/README.md").read_text(encoding="utf-8")
     for row, other in zip(groups["the same rows"].rows[1:], saved.rows, strict=True):
         errors = (row.error, other.error, row.rival_error)

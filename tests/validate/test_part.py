@@ -48,9 +48,3 @@ def test_a_rival_that_says_nothing_has_no_statistics() -> None:
 def test_a_group_fails_where_a_bound_is_left(group: Group, failures: int) -> None:
     assert len(group.failures) == failures
     assert Part("p", "p", (group,)).ok == (not failures)
-
-
-def test_a_part_fails_by_its_groups_or_by_itself() -> None:
-    assert Part("p", "p", (Group("g", ROWS),), problems=("does not fit",)).failures == (
-        "does not fit",
-    )

@@ -11,26 +11,21 @@ from carsim.hardware.rtl.registers import Access, Register
 ADDRESS_BITS = 12
 """4 KiB, the smallest range that an AXI interconnect assigns."""
 
+_CHANNELS = (
+    ("aw", In, Out, {"addr": ADDRESS_BITS, "prot": 3}),
+    ("w", In, Out, {"data": 32, "strb": 4}),
+    ("b", Out, In, {"resp": 2}),
+    ("ar", In, Out, {"addr": ADDRESS_BITS, "prot": 3}),
+    ("r", Out, In, {"data": 32, "resp": 2}),
+)
 AXI_LITE = {
-    "s_axil_awaddr": In(ADDRESS_BITS),
-    "s_axil_awprot": In(3),
-    "s_axil_awvalid": In(1),
-    "s_axil_awready": Out(1),
-    "s_axil_wdata": In(32),
-    "s_axil_wstrb": In(4),
-    "s_axil_wvalid": In(1),
-    "s_axil_wready": Out(1),
-    "s_axil_bresp": Out(2),
-    "s_axil_bvalid": Out(1),
-    "s_axil_bready": In(1),
-    "s_axil_araddr": In(ADDRESS_BITS),
-    "s_axil_arprot": In(3),
-    "s_axil_arvalid": In(1),
-    "s_axil_arready": Out(1),
-    "s_axil_rdata": Out(32),
-    "s_axil_rresp": Out(2),
-    "s_axil_rvalid": Out(1),
-    "s_axil_rready": In(1),
+    f"s_axil_{channel}{name}": port
+    for channel, way, other, fields in _CHANNELS
+    for name, port in {
+        **{field: way(bits) for field, bits in fields.items()},
+        "valid": way(1),
+        "ready": other(1),
+    }.items()
 }
 """Ports of the interface, by the names that FPGA tools recognise."""
 

@@ -91,13 +91,12 @@ class BlockSize:
     @property
     def incoming(self) -> dict[str, wiring.Member]:
         """Ports of scores and instructions, without the data of instructions."""
-        score = {"tdata": In(32), "tlast": In(1), "tvalid": In(1), "tready": Out(1)}
-        instruction = {"tid": In(self.sequence_bits), **score}
-        del instruction["tdata"]
+        shared = {"tlast": In(1), "tvalid": In(1), "tready": Out(1)}
+        streams = {"score": {"tdata": In(32)}, "instr": {"tid": In(self.sequence_bits)}}
         return {
             f"s_axis_{stream}_{name}": port
-            for stream, ports in (("score", score), ("instr", instruction))
-            for name, port in ports.items()
+            for stream, own in streams.items()
+            for name, port in {**own, **shared}.items()
         }
 
     @property
@@ -168,16 +167,12 @@ class SchedulerCore(wiring.Component):
         m = Module()
         m.submodules.dispatcher = dispatcher = Dispatcher(self.size)
         connect(m, self, dispatcher, self.size.incoming)
-        m.d.comb += [
-            getattr(dispatcher, name).eq(getattr(self, name))
-            for name in ("batch", "cores", "threshold", "table")
-        ]
-        for event in ("dispatched", "skipped"):
-            m.d.comb += getattr(self, event).eq(getattr(dispatcher, event))
+        shared = {name: In(1) for name in ("batch", "cores", "threshold", "table")}
+        connect(m, self, dispatcher, shared | {"dispatched": Out(1), "skipped": Out(1)})
         self._states(m, dispatcher, self._queues(m, dispatcher))
         return m
 
-    def _queues(self, m: Module, dispatcher: Dispatcher) -> Signal:
+    def _queues(self, m: Module, dispatcher: Dispatcher) -> Value:
         """A queue of two that all instructions enter, then one a core; whether all are empty.
 
         The first one keeps the paths from the queues' levels to ``tready`` apart from those from
@@ -213,11 +208,9 @@ class SchedulerCore(wiring.Component):
                 queue.r_en.eq(ready),
                 waiting[core].eq(queue.r_rdy),
             ]
-        empty = Signal()
-        m.d.comb += empty.eq(waiting == 0)
-        return empty
+        return waiting == 0
 
-    def _states(self, m: Module, dispatcher: Dispatcher, empty: Signal) -> None:
+    def _states(self, m: Module, dispatcher: Dispatcher, empty: Value) -> None:
         """IDLE, a check of the configuration, SCORES, INSTRUCTIONS, and ERROR."""
         late, bad_config, is_over = Signal(), Signal(), Signal()
         m.d.comb += [
@@ -231,13 +224,11 @@ class SchedulerCore(wiring.Component):
         ]
         m.d.sync += self.left.eq(self.left - 1)
 
+        causes = Cat(self.bad_config, self.bad_stream, self.timed_out)
+
         def stop(condition: Value) -> None:
             with m.If(condition | late):
-                m.d.sync += [
-                    self.bad_config.eq(dispatcher.begin & bad_config),
-                    self.bad_stream.eq(dispatcher.bad),
-                    self.timed_out.eq(late),
-                ]
+                m.d.sync += causes.eq(Cat(dispatcher.begin & bad_config, dispatcher.bad, late))
                 m.next = "ERROR"
 
         with m.FSM(name="state"):
@@ -262,7 +253,7 @@ class SchedulerCore(wiring.Component):
             with m.State("ERROR"):
                 m.d.comb += self.error.eq(1)
                 with m.If(self.clear):
-                    m.d.sync += [self.bad_config.eq(0), self.bad_stream.eq(0), self.timed_out.eq(0)]
+                    m.d.sync += causes.eq(0)
                     m.next = "IDLE"
 
 
@@ -285,28 +276,19 @@ class SchedulerBlock(wiring.Component):
         m.submodules.core = core = SchedulerCore(self.size)
         connect(m, self, registers, AXI_LITE)
         connect(m, self, core, self.size.streams)
+        for name in ("clear", "batch", "cores", "threshold", "timeout", *table):
+            m.d.comb += getattr(core, name).eq(getattr(registers, name))
+        status = Cat(core.busy, core.error, core.bad_config, core.bad_stream, core.timed_out)
+        size = self.size.cores | self.size.sequences << 8 | self.size.queue << 16
         m.d.comb += [
             core.enable.eq(registers.control[0]),
-            *(
-                getattr(core, name).eq(getattr(registers, name))
-                for name in ("clear", "batch", "cores", "threshold", "timeout", *table)
-            ),
             registers.locked.eq(core.busy),
             registers.read_version.eq(VERSION),
-            registers.read_size.eq(
-                self.size.cores | self.size.sequences << 8 | self.size.queue << 16
-            ),
-            registers.read_status.eq(
-                Cat(core.busy, core.error, core.bad_config, core.bad_stream, core.timed_out)
-            ),
+            registers.read_size.eq(size),
+            registers.read_status.eq(status),
         ]
-        counted = {
-            "layers": core.done,
-            "dispatched": core.dispatched,
-            "skipped": core.skipped,
-            "stalled": core.stalled,
-        }
-        for name, event in counted.items():
+        for name in ("layers", "dispatched", "skipped", "stalled"):
+            event = core.done if name == "layers" else getattr(core, name)
             counter = Signal(32, name=name)
             m.d.comb += getattr(registers, f"read_{name}").eq(counter)
             with m.If(registers.clear):

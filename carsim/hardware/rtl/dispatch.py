@@ -19,6 +19,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
 
 from carsim.hardware.schedule import BASELINE
 from carsim.hardware.schedule.tuned import Tuned
@@ -60,21 +61,12 @@ class Dispatcher(wiring.Component):
 
     def __init__(self, size: "BlockSize") -> None:
         self._size = size
-        inputs = ("begin", "deciding", "checking", "room")
-        outputs = (
-            "write", "computes", "decided", "dispatched", "skipped", "through", "bad",
-        )  # fmt: skip
+        inputs = {"begin": 1, "deciding": 1, "checking": 1, "room": 1, "threshold": 32, "table": 16}
+        inputs |= {"batch": bits_for(size.sequences), "cores": size.core_bits + 1}
+        events = "write", "computes", "decided", "dispatched", "skipped", "through", "bad"
         super().__init__(
-            {
-                **{name: In(1) for name in inputs},
-                **{name: Out(1) for name in outputs},
-                **size.incoming,
-                "batch": In(range(size.sequences + 1)),
-                "cores": In(size.core_bits + 1),
-                "threshold": In(32),
-                "table": In(16),
-                "core": Out(size.core_bits),
-            }
+            {**{name: In(shape) for name, shape in inputs.items()}, **size.incoming}
+            | {**{name: Out(1) for name in events}, "core": Out(size.core_bits)}
         )
 
     def elaborate(self, platform: object) -> Module:

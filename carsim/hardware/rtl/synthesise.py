@@ -12,6 +12,7 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,11 +34,11 @@ RUN_NEXTPNR = (
 )
 """A Python that is nextpnr."""
 
-PLACE = {
-    "85k": None, "package": "CABGA756", "speed": 6, "out-of-context": None, "seed": 1,
-    "freq": 200, "timing-allow-fail": None, "quiet": None, "json": "in.json", "report": "out.json",
-}  # fmt: skip
-"""Settings of nextpnr: device, a target that the placer works towards, and files."""
+PLACE = (
+    "--85k --package CABGA756 --speed 6 --out-of-context --seed 1 --freq 200 --timing-allow-fail"
+    " --quiet --json in.json --report out.json"
+)
+"""Options of nextpnr: device, a target that the placer works towards, and files."""
 
 LUTS = {"INV": 1, "RAM32M": 4, "RAM64M": 4, "RAM32M16": 8, "RAM64M8": 8, "RAM32X1D": 2} | {
     f"LUT{inputs}": 1 for inputs in range(1, 7)
@@ -74,14 +75,12 @@ def fpga(unit: Elaboratable) -> FpgaCounts:
     script = f"synth_xilinx -family xcup -noiopad -noclkbuf -flatten -top {NAME}"
     module = _yosys(unit, f"{script}; write_json out.json")
     cells = json.loads(module)["modules"][NAME]["cells"].values()
-    counts: dict[str, int] = {}
-    for cell in cells:
-        counts[cell["type"]] = counts.get(cell["type"], 0) + 1
+    counts = Counter(cell["type"] for cell in cells)
     return FpgaCounts(
         lut=sum(count * LUTS.get(kind, 0) for kind, count in counts.items()),
         ff=sum(count for kind, count in counts.items() if re.match("FD[RSPC]E", kind)),
         bram36=sum(count * BRAM36.get(kind, 0) for kind, count in counts.items()),
-        dsp=counts.get("DSP48E2", 0),
+        dsp=counts["DSP48E2"],
         logic_levels=_levels(cells),
     )
 
@@ -97,9 +96,7 @@ def fmax_mhz(unit: Elaboratable) -> float:
     with TemporaryDirectory() as folder:
         place = Path(folder)
         (place / "in.json").write_text(netlist, encoding="utf-8")
-        settings = ((f"--{name}", value) for name, value in PLACE.items())
-        options = [str(part) for setting in settings for part in setting if part is not None]
-        _python(place, RUN_NEXTPNR, options, "nextpnr")
+        _python(place, RUN_NEXTPNR, PLACE.split(), "nextpnr")
         found = json.loads((place / "out.json").read_text(encoding="utf-8"))
     return min(float(clock["achieved"]) for clock in found["fmax"].values())
 

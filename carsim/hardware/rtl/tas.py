@@ -61,18 +61,12 @@ class TasUnit(wiring.Component):
         self._sum_bits = q_bits + max(k_bits, scale_bits) + 1 + ceil_log2(head_dim)
         self._q_bits, self._k_bits, self._scale_bits = q_bits, k_bits, scale_bits
         total_bits = self._sum_bits + scale_bits + 1 + ceil_log2(heads)
+        shapes = {"step": scale_bits, "zero": signed(scale_bits), "limit": signed(total_bits)}
+        decision = {"decided": 1, "replay": 1, "total": signed(total_bits)}
         super().__init__(
-            {
-                "valid": In(1),
-                "q": In(signed(q_bits)).array(lanes),
-                "k": In(k_bits).array(lanes),
-                "step": In(scale_bits),
-                "zero": In(signed(scale_bits)),
-                "limit": In(signed(total_bits)),
-                "decided": Out(1),
-                "replay": Out(1),
-                "total": Out(signed(total_bits)),
-            }
+            {"valid": In(1), "q": In(signed(q_bits)).array(lanes), "k": In(k_bits).array(lanes)}
+            | {name: In(shape) for name, shape in shapes.items()}
+            | {name: Out(shape) for name, shape in decision.items()}
         )
 
     @staticmethod

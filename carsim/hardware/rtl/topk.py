@@ -121,40 +121,29 @@ class Sorter(wiring.Component):
 
     def __init__(self, entries: int, score_bits: int = 16, index_bits: int = 16) -> None:
         self._entries, self._bits = entries, score_bits + index_bits
+        inputs = {"score": score_bits, "index": index_bits, "last": 1, "valid": 1, "best_ready": 1}
+        outputs = {"ready": 1, "best": index_bits, "best_last": 1, "best_valid": 1}
         super().__init__(
-            {
-                "score": In(score_bits),
-                "index": In(index_bits),
-                "last": In(1),
-                "valid": In(1),
-                "ready": Out(1),
-                "best": Out(index_bits),
-                "best_last": Out(1),
-                "best_valid": Out(1),
-                "best_ready": In(1),
-            }
+            {name: In(bits) for name, bits in inputs.items()}
+            | {name: Out(bits) for name, bits in outputs.items()}
         )
 
     def elaborate(self, platform: object) -> Module:
         """Mergers, each for runs of twice the length."""
         m = Module()
-        key, last, final, valid = Cat(self.index, self.score), C(1), self.last, self.valid
+        stream = {"key": Cat(self.index, self.score), "last": C(1)}
+        stream |= {"final": self.last, "valid": self.valid}
         ready = self.ready
         for level in range(ceil_log2(self._entries)):
             m.submodules[f"level_{level}"] = merger = Merger(2**level, self._bits)
-            m.d.comb += [
-                merger.key.eq(key),
-                merger.last.eq(last),
-                merger.final.eq(final),
-                merger.valid.eq(valid),
-                ready.eq(merger.ready),
-            ]
-            key, last, final = merger.merged_key, merger.merged_last, merger.merged_final
-            valid, ready = merger.merged_valid, merger.merged_ready
+            m.d.comb += [getattr(merger, name).eq(value) for name, value in stream.items()]
+            m.d.comb += ready.eq(merger.ready)
+            stream = {name: getattr(merger, f"merged_{name}") for name in stream}
+            ready = merger.merged_ready
         m.d.comb += [
-            self.best.eq(key),
-            self.best_last.eq(final),
-            self.best_valid.eq(valid),
+            self.best.eq(stream["key"]),
+            self.best_last.eq(stream["final"]),
+            self.best_valid.eq(stream["valid"]),
             ready.eq(self.best_ready),
         ]
         return m

@@ -217,11 +217,11 @@ class Asic(Technology, GrownSection):
     def prices(self, design: AnyDesign) -> Iterable[Price]:
         """Of a die of the area in use, its package and memories."""
         memories = design.board.memories
-        die_mm2 = {end: _resources(design, self.node, end).totals["area_mm2"] for end in ENDS}
+        die_mm2 = [_resources(design, self.node, end).totals["area_mm2"] for end in ENDS]
         bought = []
         for name, memory in memories.items():
             each = interface_of(memory)
-            usd = (each.gib(memory) * getattr(each.usd_per_gib, end) for end in ENDS)
+            usd = (each.gib(memory) * per_gib for per_gib in each.usd_per_gib.ends)
             bought.append(Price(f"memory {name}", *usd))
         return chip_prices(die_mm2, self.node, stack_mm2(memories.values()), bought)
 

@@ -137,22 +137,6 @@ class AnyBoard(Protocol):
         """External memories by name."""
 
     @property
-    def lut(self) -> int | None:
-        """Lookup tables of an FPGA."""
-
-    @property
-    def dsp(self) -> int | None:
-        """DSP slices of an FPGA."""
-
-    @property
-    def bram36(self) -> int | None:
-        """Block RAMs of an FPGA."""
-
-    @property
-    def uram(self) -> int | None:
-        """UltraRAMs of an FPGA."""
-
-    @property
     def price(self) -> BoardPrice | None:
         """Price in a shop; None: the table says it."""
 

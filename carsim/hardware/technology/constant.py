@@ -17,6 +17,11 @@ class Constant(Section):
     high: NonNegativeFloat = Field(description="most that is believed")
     source: str = Field(min_length=8, description="where the value comes from")
 
+    @property
+    def ends(self) -> tuple[float, float, float]:
+        """Value, low and high."""
+        return self.value, self.low, self.high
+
     @model_validator(mode="after")
     def _ordered(self) -> "Constant":
         if not self.low <= self.value <= self.high:

@@ -12,7 +12,7 @@ cooling, host or margin. Prices of boards are what one costs in a shop, which ha
 Simplifications: no salvage of dies with defects; no wafer that a stack spoils.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import fsum, pi, sqrt
 from typing import NamedTuple
 
@@ -60,7 +60,8 @@ def total(prices: Iterable[Price]) -> Price | None:
     parts = tuple(prices)
     if not parts:
         return None
-    return Price("all", *(fsum(getattr(part, end) for part in parts) for end in ENDS))
+    _, *ends = zip(*parts, strict=True)
+    return Price("all", *map(fsum, ends))
 
 
 def die_usd(area_mm2: float, node: str, end: str) -> float:
@@ -82,7 +83,7 @@ def die_usd(area_mm2: float, node: str, end: str) -> float:
 
 
 def chip_prices(
-    die_mm2: Mapping[str, float], node: str, stack_mm2: float, memories: Iterable[Price]
+    die_mm2: Sequence[float], node: str, stack_mm2: float, memories: Iterable[Price]
 ) -> list[Price]:
     """Parts of a packaged chip with its memories.
 
@@ -92,18 +93,12 @@ def chip_prices(
         stack_mm2: Floor of stacks on an interposer.
         memories: Price of each memory.
     """
-
-    def price(part: str, at: Mapping[str, float]) -> Price:
-        return Price(part, *(at[end] for end in ENDS))
-
-    carrier = "interposer" if stack_mm2 else "substrate"
-    per_mm2 = CONSTANTS[f"{carrier}_usd_per_mm2"]
-    die = {end: die_usd(die_mm2[end], node, end) for end in ENDS}
-    package = {end: getattr(per_mm2, end) * (die_mm2[end] + stack_mm2) for end in ENDS}
+    per_mm2 = CONSTANTS[f"{'interposer' if stack_mm2 else 'substrate'}_usd_per_mm2"].ends
     name = "interposer and package" if stack_mm2 else "package"
-    parts = [price("die", die), price(name, package), *memories]
-    tests = {
-        end: getattr(CONSTANTS["test_share"], end) * fsum(getattr(part, end) for part in parts)
-        for end in ENDS
-    }
-    return [*parts, price("test and assembly", tests)]
+    areas = list(zip(die_mm2, ENDS, per_mm2, strict=True))
+    die = Price("die", *(die_usd(area, node, end) for area, end, _ in areas))
+    package = Price(name, *(usd * (area + stack_mm2) for area, _, usd in areas))
+    parts = [die, package, *memories]
+    shares = zip(CONSTANTS["test_share"].ends, *(part[1:] for part in parts), strict=True)
+    tests = (share * fsum(prices) for share, *prices in shares)
+    return [*parts, Price("test and assembly", *tests)]

@@ -129,13 +129,6 @@ def test_rows_keep_the_minima_of_their_standard(row: MemoryStandard) -> None:
         assert row.ns(clocks) >= 0.974 * float(least["ns"]), least
 
 
-def test_peak_bandwidth_is_the_nominal_one() -> None:
-    assert STANDARDS["DDR4-2400"].peak_gbps(64) == pytest.approx(19.2)
-    assert STANDARDS["DDR4-2400"].peak_gbps(16) == pytest.approx(4.8)
-    assert STANDARDS["HBM2-1800"].peak_gbps(64) == pytest.approx(14.4)
-    assert STANDARDS["LPDDR4-3200"].peak_gbps(16) == pytest.approx(6.4)
-
-
 def memory(**changes: object) -> Memory:
     base = {"standard": "DDR4-2400", "capacity_gib": 4.0, "interconnect_ns": 50.0}
     ports = Ports(count=1, bits=128, clock_mhz=300.0)
@@ -161,12 +154,6 @@ def test_a_data_rate_brings_its_clock() -> None:
 
 def test_a_memory_without_timings_keeps_its_document() -> None:
     assert "timings" not in memory().model_dump()
-
-
-def test_density_changes_the_refresh_and_nothing_else() -> None:
-    usual, small = standard("DDR4-2400"), standard("DDR4-2400", density_gbit=4)
-    assert (usual.trfc_ns, small.trfc_ns) == (350, 260)
-    assert dataclasses.replace(small, density_gbit=8) == usual
 
 
 def test_what_the_table_lacks_is_refused_with_what_there_is() -> None:

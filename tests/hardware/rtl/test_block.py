@@ -11,7 +11,7 @@ import simpy
 
 pytest.importorskip("amaranth", reason="needs the extra carsim[rtl]")
 
-from amaranth.sim import Simulator
+from gates_bench import simulate
 
 from carsim.base.errors import InputError
 from carsim.hardware.rtl.block import BlockSize, SchedulerBlock
@@ -51,30 +51,25 @@ class Host:
         async def bench(ctx: Any) -> None:
             self.result = await script(ctx, self.dut, self)
 
-        simulator = Simulator(self.dut)
-        simulator.add_clock(1e-6)
-        simulator.add_testbench(bench)
-        simulator.run()
+        simulate(self.dut, bench)
         return self.result
 
     async def access(self, ctx: Any, name: str, value: int | None = None) -> tuple[int, int]:
         """Write a value, or read: data and response."""
-        dut, offset = self.dut, OFFSETS.get(name, 0xFF0)
-        way = "r" if value is None else "w"
-        ctx.set(getattr(dut, f"s_axil_a{way}addr"), offset)
-        ctx.set(getattr(dut, f"s_axil_a{way}valid"), 1)
-        if value is not None:
-            ctx.set(dut.s_axil_wdata, value)
-            ctx.set(dut.s_axil_wstrb, 0xF)
-            ctx.set(dut.s_axil_wvalid, 1)
-        assert ctx.get(getattr(dut, f"s_axil_a{way}ready"))
+        way, answer = "rr" if value is None else "wb"
+        self.put(ctx, f"s_axil_a{way}addr", OFFSETS.get(name, 0xFF0))
+        valids = [f"s_axil_a{way}valid", *(["s_axil_wvalid"] if way == "w" else [])]
+        for valid in valids:
+            self.put(ctx, valid, 1)
+        self.put(ctx, "s_axil_wdata", value or 0)
+        self.put(ctx, "s_axil_wstrb", 0xF)
+        assert ctx.get(getattr(self.dut, f"s_axil_a{way}ready"))
         await ctx.tick()
-        ctx.set(getattr(dut, f"s_axil_a{way}valid"), 0)
-        ctx.set(dut.s_axil_wvalid, 0)
-        answer = "r" if value is None else "b"
-        ctx.set(getattr(dut, f"s_axil_{answer}ready"), 1)
-        assert ctx.get(getattr(dut, f"s_axil_{answer}valid"))
-        got = ctx.get(dut.s_axil_rdata), ctx.get(getattr(dut, f"s_axil_{answer}resp"))
+        for valid in valids:
+            self.put(ctx, valid, 0)
+        self.put(ctx, f"s_axil_{answer}ready", 1)
+        assert ctx.get(getattr(self.dut, f"s_axil_{answer}valid"))
+        got = ctx.get(self.dut.s_axil_rdata), ctx.get(getattr(self.dut, f"s_axil_{answer}resp"))
         await ctx.tick()
         return got
 
@@ -91,32 +86,33 @@ class Host:
         self, ctx: Any, scores: list[tuple[int, bool]], beats: list[Beat], most: int = 5000
     ) -> tuple[str, int]:
         """Feed both streams until the layer ends; how it ended, and the cycles from first score."""
-        dut, score, beat, offered = self.dut, 0, 0, [False, False]
+        feeds: dict[str, list[dict[str, int]]] = {
+            "score": [{"tdata": data, "tlast": last} for data, last in scores],
+            "instr": [{"tdata": data, "tid": b, "tlast": last} for data, b, last in beats],
+        }
+        at, offered = dict.fromkeys(feeds, 0), dict.fromkeys(feeds, False)
         free = [0] * self.size.cores
         for cycle in range(most):
-            for stream, (feed, at) in enumerate(((scores, score), (beats, beat))):
-                offered[stream] |= at < len(feed) and self.draw.random() < self.pace
-            ctx.set(dut.s_axis_score_tvalid, offered[0])
-            ctx.set(dut.s_axis_instr_tvalid, offered[1])
-            if offered[0]:
-                ctx.set(dut.s_axis_score_tdata, scores[score][0])
-                ctx.set(dut.s_axis_score_tlast, scores[score][1])
-            if offered[1]:
-                ctx.set(dut.s_axis_instr_tdata, beats[beat][0])
-                ctx.set(dut.s_axis_instr_tid, beats[beat][1])
-                ctx.set(dut.s_axis_instr_tlast, beats[beat][2])
+            for name, feed in feeds.items():
+                offered[name] |= at[name] < len(feed) and self.draw.random() < self.pace
+                for port, value in (feed[at[name]] if offered[name] else {}).items():
+                    self.put(ctx, f"s_axis_{name}_{port}", value)
+                self.put(ctx, f"s_axis_{name}_tvalid", offered[name])
             self._drain(ctx, cycle, free)
-            score_taken = offered[0] and ctx.get(dut.s_axis_score_tready)
-            beat_taken = offered[1] and ctx.get(dut.s_axis_instr_tready)
-            end = "done" if ctx.get(dut.done) else "error" if ctx.get(dut.error) else ""
+            for name in feeds:
+                taken = offered[name] and ctx.get(getattr(self.dut, f"s_axis_{name}_tready"))
+                at[name] += taken
+                offered[name] &= not taken
+            end = [name for name in ("done", "error") if ctx.get(getattr(self.dut, name))]
             await ctx.tick()
-            score, beat = score + score_taken, beat + beat_taken
-            offered = [offered[0] and not score_taken, offered[1] and not beat_taken]
             if end:
-                for stream in ("score", "instr"):
-                    ctx.set(getattr(dut, f"s_axis_{stream}_tvalid"), 0)
-                return end, cycle
+                for name in feeds:
+                    self.put(ctx, f"s_axis_{name}_tvalid", 0)
+                return end[0], cycle
         raise AssertionError("the layer does not end")
+
+    def put(self, ctx: Any, port: str, value: int) -> None:
+        ctx.set(getattr(self.dut, port), value)
 
     def _drain(self, ctx: Any, cycle: int, free: list[int]) -> None:
         for core, taken in enumerate(self.taken):

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("amaranth", reason="needs the extra carsim[rtl]")
 
-from amaranth.sim import Simulator
+from gates_bench import simulate
 
 from carsim.decisions.replay.periodic import Periodic
 from carsim.hardware.rtl.periodic import PeriodicUnit
@@ -35,10 +35,7 @@ def test_gates_replay_where_the_rule_does(layers: int, tokens: int, period: int)
                 await ctx.tick()
             ctx.set(unit.step, 0)
 
-    simulator = Simulator(unit)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(unit, bench)
     expected = [
         frame > 0 and rule.score(None, layer, 0, seen_at(frame))[0] > 0.5
         for frame in range(frames)

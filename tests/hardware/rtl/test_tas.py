@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("amaranth", reason="needs the extra carsim[rtl]")
 
-from amaranth.sim import Simulator
+from gates_bench import simulate
 
 from carsim.decisions.replay.tas import temporal_attention_score
 from carsim.hardware.rtl.tas import LATENCY_CYCLES, TasUnit
@@ -43,10 +43,7 @@ def decide(unit: TasUnit, rows: list[dict[str, Any]], lanes: int, gap: int = 0) 
                 found.append((cycle, ctx.get(unit.replay), ctx.get(unit.total)))
             await ctx.tick()
 
-    simulator = Simulator(unit)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(unit, bench)
     return found
 
 

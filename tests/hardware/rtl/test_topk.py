@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("amaranth", reason="needs the extra carsim[rtl]")
 
-from amaranth.sim import Simulator
+from gates_bench import simulate
 
 from carsim.decisions.attention.search import best
 from carsim.hardware.rtl import topk
@@ -47,10 +47,7 @@ def run(sorter: Any, rows: Rows, pace: float = 1.0) -> tuple[Rows, int]:
                 return
         raise AssertionError("rows are missing")
 
-    simulator = Simulator(sorter)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(sorter, bench)
     return found[:-1], offered[0]
 
 

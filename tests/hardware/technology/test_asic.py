@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny import resources
 
-from carsim.base.errors import InputError
 from carsim.cost.energy import energy
 from carsim.cost.fit import check_fit
 from carsim.design import Design, load_design, override
@@ -171,10 +170,3 @@ def test_what_is_there_leaks_and_its_clock_runs() -> None:
     parts = {part.component: part for part in energy(ASIC, second, resources(ASIC)).parts}
     assert parts["clock"].value_j == pytest.approx(0.03 * resources(ASIC).totals["area_mm2"])
     assert parts["leakage"].idle
-
-
-def test_an_asic_asks_nothing_of_an_fpga() -> None:
-    board = ASIC.board
-    assert (board.lut, board.dsp, board.bram36, board.uram) == (None,) * 4
-    with pytest.raises(InputError, match=r"technology\.area_mm2: is missing"):
-        load_design("zcu102", ["board.technology={kind: asic}"])

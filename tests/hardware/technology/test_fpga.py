@@ -18,7 +18,6 @@ from carsim.hardware.technology.fpga import (
     _buffers,
     array_dsp,
     logic_by_component,
-    products_per_dsp,
 )
 from carsim.hardware.technology.ram import Buffer, place
 
@@ -61,14 +60,6 @@ def test_calibration_errors_are_what_the_docstring_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bits", "other_bits", "products"),
-    [(4, 4, 4), (4, 8, 2), (8, 4, 2), (8, 8, 2), (4, 16, 1), (16, 16, 1), (3, 5, 2), (24, 4, 1)],
-)
-def test_products_that_share_a_slice_by_the_width_of_their_operands(bits, other_bits, products):
-    assert products_per_dsp(bits, other_bits) == products
-
-
-@pytest.mark.parametrize(
     ("arithmetic", "rows", "cols", "dsp"),
     [
         # 1024 MACs: 4 per slice, 2 per slice, 1 per slice, 3 slices each.
@@ -83,16 +74,6 @@ def test_dsp_of_an_array_by_precision(arithmetic: str, rows: int, cols: int, dsp
     assert array_dsp(array) == dsp
     if arithmetic == "int8":  # weights of 4 bits share a slice as those of 8 do
         assert array_dsp(array, operand_bits=4) == array_dsp(array, operand_bits=8) == dsp
-
-
-def test_ram_is_paid_by_width_before_it_is_paid_by_bytes() -> None:
-    # 1064 bits are 14.8 times 72: 15 blocks of 512 words hold up to 69,120 B.
-    assert Buffer("narrow", 1024, 72, 1).bram36 == 1
-    assert Buffer("wide and all but empty", 1024, 1064, 1).bram36 == 15
-    assert Buffer("wide and full", 68_096, 1064, 1).bram36 == 15
-    assert Buffer("one word more", 68_096 + 133, 1064, 1).bram36 == 30
-    # Deep and narrow: 4096 x 9 holds 4096 bytes in one block.
-    assert Buffer("deep", 4096, 8, 1).bram36 == 1
 
 
 @pytest.mark.parametrize(

@@ -23,12 +23,6 @@ def test_a_dsp58_does_no_less_than_the_slice_before_it(kind: str) -> None:
     assert array_dsp58(array) <= array_dsp(array)
 
 
-def test_three_products_of_8_bits_share_a_slice_and_a_float_takes_one() -> None:
-    for kind, slices in (("int8", 16 * 32), ("int4", 48 * 8), ("fp16", 48 * 32)):
-        array = Array.model_validate({"rows": 48, "cols": 32, "arithmetic": kind})
-        assert array_dsp58(array) == slices
-
-
 @pytest.mark.parametrize(("kind", "tiles"), [("int4", 26), ("int8", 26), ("int16", 52)])
 def test_tiles_by_hand(kind: str, tiles: int) -> None:
     """1024 products a cycle of 250 MHz; 8 bytes of weights a cycle of 1250 MHz: 25.6, or twice."""
