@@ -136,16 +136,6 @@ class LayerRecord:
         return self.chosen.reads(self.query.padding, self.query.end, self.query.keys.shape[1])
 
 
-def parse_shapes(text: str) -> dict[str, str]:
-    """Letters of the shapes of arrays, for files of arrays that must fit together.
-
-    >>> parse_shapes("wq: L d d, ln: d, ratio:")
-    {'wq': 'L d d', 'ln': 'd', 'ratio': ''}
-    """
-    entries = (entry.split(":") for entry in text.split(","))
-    return {name.strip(): letters.strip() for name, letters in entries}
-
-
 def stack_weights(config: Config, arrays: dict[str, NDArray[Any]]) -> Weights:
     """Weights from per-matrix arrays with rows = output (y = x @ W.T), cast to the config's dtype.
 
