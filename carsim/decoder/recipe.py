@@ -188,10 +188,8 @@ class Recipe(BaseRecipe):
             raise ValueError("clips name a scene, and no file of scenes is named")
         longest = max(self.prompts, key=len)
         if len(longest) > self.prompt_tokens:
-            raise ValueError(
-                f"prompt {longest.decode()!r} has {len(longest)} bytes, prompt_tokens allows "
-                f"{self.prompt_tokens}"
-            )
+            prompt = f"prompt {longest.decode()!r} has {len(longest)} bytes"
+            raise ValueError(f"{prompt}, prompt_tokens allows {self.prompt_tokens}")
         if self.decoded.head_dim % 2:
             raise ValueError(f"head_dim {self.decoded.head_dim} is odd, rotary needs pairs")
         return self
@@ -200,9 +198,7 @@ class Recipe(BaseRecipe):
         if self.tau is None or isinstance(self.tau, tuple):
             raise ValueError("exempt_layers go with one tau for all other layers")
         layers = self.decoded.n_layers
-        if len(set(self.exempt_layers)) < len(self.exempt_layers):
-            raise ValueError("exempt_layers lists a layer twice")
-        if max(self.exempt_layers) >= layers or len(self.exempt_layers) == layers:
+        if max(self.exempt_layers) >= layers or len(set(self.exempt_layers)) == layers:
             raise ValueError(f"exempt_layers must be some, not all, of 0 to {layers - 1}")
 
     def _check_quality(self, wanted: QualityRecipe) -> None:

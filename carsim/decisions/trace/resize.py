@@ -41,12 +41,9 @@ def resample(
     n_rows = decisions.n_rows if n_rows is None else n_rows
     n_frames = have_frames if n_frames is None else n_frames
     if n_rows < decisions.n_rows or n_frames < have_frames:
-        raise InputError(
-            "resampling",
-            f"{size(n_rows, n_frames)} are fewer than the {size(decisions.n_rows, have_frames)} "
-            "there are",
-            "leave out resampling to use a part of the trace",
-        )
+        there = size(decisions.n_rows, have_frames)
+        problem = f"{size(n_rows, n_frames)} are fewer than the {there} there are"
+        raise InputError("resampling", problem, "leave out resampling to use a part of the trace")
     if (n_rows, n_frames) == (decisions.n_rows, have_frames):
         return decisions
     if n_frames > have_frames:

@@ -25,19 +25,11 @@ accepted one clock after it arrives and the requester answers data one clock lat
 between them; no request is preferred because it has waited long.
 """
 
-from collections import Counter, deque
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Iterator
 
 from carsim.hardware.memory.base import MemoryStandard
 from carsim.hardware.memory.traffic import Burst
-
-DATA_BUS = "data bus"
-ACTIVATION = "activation window (tFAW)"
-ROW_CYCLE = "row cycle"
-BANK_GROUP = "bank group (tCCD_L)"
-TURNAROUND = "turnaround"
-REQUESTS = "outstanding requests"
 
 ACCEPT_NCK = 1
 """Clocks from the arrival of a request to the first command that it can cause."""
@@ -54,27 +46,12 @@ _NEVER = 1 << 60
 _NONE, _COLUMN, _PRECHARGE, _ACTIVATE = range(4)
 
 
-@dataclass(frozen=True)
-class RefreshInterval:
-    """Commands and waits of one refresh interval.
-
-    Attributes:
-        bursts: Bursts moved.
-        activates: Rows opened.
-        idle_nck: Clocks in which the data bus waited between bursts, by what it waited for.
-    """
-
-    bursts: int
-    activates: int
-    idle_nck: Mapping[str, int]
-
-
 class _Bank:
     """State of one bank and the command that it is due next."""
 
     __slots__ = (
-        "act_at", "act_blame", "blame", "col_at", "due", "group", "head", "known_at",
-        "known_blame", "number", "order", "pre_at", "queues", "ready_at", "row",
+        "act_at", "col_at", "due", "group", "head", "known_at", "number", "order", "pre_at",
+        "queues", "ready_at", "row",
     )  # fmt: skip
 
     def __init__(self, number: int, standard: MemoryStandard) -> None:
@@ -84,16 +61,13 @@ class _Bank:
         self.order = self.group * standard.banks_per_group + number // standard.bank_groups
         self.row = -1  # none is open
         self.act_at = self.col_at = self.pre_at = 0  # earliest clocks that the bank itself allows
-        self.act_blame = ROW_CYCLE  # why the row was not opened earlier
         # Requests that wait, per direction, in order of age: (row, clock of arrival).
         self.queues: tuple[list[tuple[int, int]], ...] = ([], [])
         self.known_at = 0  # since when the controller knows that the bank needs another row
-        self.known_blame = REQUESTS
         # The command that is due, as :meth:`update` leaves it.
         self.due = _NONE
         self.head = 0
         self.ready_at = 0
-        self.blame = REQUESTS
 
     def update(self, direction: int) -> None:
         """Find the command that is due after a change of this bank."""
@@ -105,7 +79,6 @@ class _Bank:
             if row == self.row:
                 self.due, self.head = _COLUMN, head
                 self.ready_at = max(self.col_at, arrival)
-                self.blame = REQUESTS if arrival > self.col_at else self.act_blame
                 return
         self.due = _PRECHARGE if self.row >= 0 else _ACTIVATE
         self.ready_at = max(self.pre_at if self.row >= 0 else self.act_at, self.known_at)
@@ -140,11 +113,9 @@ class Channel:
         self._waiting = [0, 0]
         self._drain_from = max(1, round(DRAIN_FROM * self._queue))
         self._drain_to = round(DRAIN_TO * self._queue)
-        self._direction = self._last_direction = READ
+        self._direction = READ
         self._now = self._turn_of = 0
-        self._idle: Counter[str] = Counter()
-        self._bursts = self._activates = 0
-        self._busy_until = -1
+        self._bursts = 0
         # Earliest clocks that all banks share: of column commands by direction, of activates.
         self._bus_at = 0
         self._column_at = [0, 0]
@@ -170,8 +141,8 @@ class Channel:
         self._last_at = tuple(precharge_at - clocks for clocks in self._to_precharge)
         self._slot_nck = ACCEPT_NCK + t.cl_nck + t.tdqsck_nck + burst + REFILL_NCK
 
-    def run(self) -> RefreshInterval:
-        """Schedule until the next refresh."""
+    def run(self) -> int:
+        """Schedule until the next refresh; the bursts moved until then."""
         issue = {_COLUMN: self._move, _PRECHARGE: self._close, _ACTIVATE: self._open}
         held = (0, self._t.column_nck, self._t.precharge_nck, self._t.activate_nck)
         while True:
@@ -181,7 +152,7 @@ class Channel:
                 self._turn()
             bank, at = self._earliest()
             if min(at, arrival) > self._last_at[self._direction]:
-                return RefreshInterval(self._bursts, self._activates, dict(self._idle))
+                return self._bursts
             if bank is None or arrival <= at:
                 self._now = arrival
                 continue
@@ -205,7 +176,7 @@ class Channel:
             self._free[is_write].popleft()
             bank = self._banks[number]
             if is_write == self._direction and bank.due == _NONE:
-                bank.known_at, bank.known_blame = now, REQUESTS
+                bank.known_at = now
             bank.queues[is_write].append((row, now))
             self._waiting[is_write] += 1
             bank.update(self._direction)
@@ -223,7 +194,7 @@ class Channel:
             return
         self._direction = WRITE if self._direction == READ else READ
         for bank in self._banks:
-            bank.known_at, bank.known_blame = max(bank.known_at, self._now), TURNAROUND
+            bank.known_at = max(bank.known_at, self._now)
             bank.update(self._direction)
 
     def _earliest(self) -> tuple[_Bank | None, int]:
@@ -259,47 +230,28 @@ class Channel:
 
     def _close(self, bank: _Bank, at: int) -> None:
         """Precharge the open row, for which no request waits."""
-        # What the precharge waited for is what the activate after it is late for.
-        bank.act_blame = bank.known_blame if bank.known_at >= bank.pre_at else ROW_CYCLE
         bank.row = -1
         bank.act_at = at + self._t.trp_nck
 
     def _open(self, bank: _Bank, at: int) -> None:
         """Activate the row of the bank's oldest request."""
         t = self._t
-        if at > bank.ready_at:
-            bank.act_blame = ACTIVATION
-        elif bank.known_at >= bank.act_at:
-            bank.act_blame = bank.known_blame
         bank.row = bank.queues[self._direction][0][0]
         bank.col_at = at + t.trcd_nck
         bank.pre_at = at + t.tras_nck
         self._window_of_acts.append(at)
         self._act_at = max(at + t.trrd_s_nck, self._window_of_acts[0] + t.tfaw_nck)
         self._group_act_at[bank.group] = at + t.trrd_l_nck
-        self._activates += 1
 
     def _move(self, bank: _Bank, at: int) -> None:
         """Read or write one burst of the open row."""
         direction = self._direction
-        if self._bursts and at > self._busy_until:
-            self._idle[self._blame(bank, at)] += at - self._busy_until
-        self._busy_until = at + self._t.burst_nck
-        self._last_direction = direction
         bank.queues[direction].pop(bank.head)
         bank.pre_at = max(bank.pre_at, at + self._to_precharge[direction])
-        bank.known_at, bank.known_blame = at, ROW_CYCLE
+        bank.known_at = at
         for other in (READ, WRITE):
             self._column_at[other] = at + self._spacing[direction][other]
             self._group_column_at[other][bank.group] = at + self._group_spacing[direction][other]
         self._free[direction].append(at + self._slot_nck if direction == READ else at)
         self._waiting[direction] -= 1
         self._bursts += 1
-
-    def _blame(self, bank: _Bank, at: int) -> str:
-        """Reason that the burst of this bank did not follow the last one at once."""
-        if at <= bank.ready_at:
-            return bank.blame
-        if self._last_direction != self._direction:
-            return TURNAROUND
-        return BANK_GROUP if at == self._group_column_at[self._direction][bank.group] else REQUESTS

@@ -148,7 +148,7 @@ class MemoryPath:
         ports = port_gbps(self.memory, self.idle_ns, pattern.chunk_bytes)
         rate = self._rate(min(found.sustained_gbps, ports))
         if not rate:
-            least, limit = min((ports, "ports"), (found.sustained_gbps, found.limit))
+            least, limit = min((ports, "ports"), (found.sustained_gbps, "memory"))
             rate_text = f"sustains {least:.3g} GB/s (limit: {limit})"
             problem = f"{rate_text}, less than a byte in 8,192 cycles"
             cure = "raise its data rate or ports, or lower its timings or interconnect_ns"

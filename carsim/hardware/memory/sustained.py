@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 
 from carsim.base.files import packaged_rows
 from carsim.hardware.memory.base import QUEUE_REQUESTS, MemoryStandard
-from carsim.hardware.memory.channel import ACCEPT_NCK, DATA_BUS, REFILL_NCK, Channel
+from carsim.hardware.memory.channel import ACCEPT_NCK, REFILL_NCK, Channel
 from carsim.hardware.memory.striping import Striping, busy_share
 from carsim.hardware.memory.table import STANDARDS
 from carsim.hardware.memory.traffic import AccessPattern, bursts
@@ -41,12 +41,6 @@ those of shipped boards."""
 ROWS = ("hit", "closed", "conflict", "random")
 """State that a lone read finds: its row open, a closed bank, another row open, or one of both."""
 
-CHANNELS_IDLE = "idle channels"
-"""Limit of a memory whose channels lose more to waiting for work than each loses while it works."""
-
-BUS_BOUND_FROM = 0.95
-"""Share of the time between refreshes in which a busy data bus counts as the limit."""
-
 
 @dataclass(frozen=True)
 class Sustained:
@@ -56,15 +50,11 @@ class Sustained:
         peak_gbps: All channels at their nominal rate, in 1e9 bytes per second.
         sustained_gbps: What is left of it for useful bytes.
         efficiency: Their ratio, in (0, 1].
-        limit: What costs most between refreshes: ``data bus`` (nothing else), ``activation window
-            (tFAW)``, ``row cycle``, ``bank group (tCCD_L)``, ``turnaround``, ``outstanding
-            requests`` or ``idle channels``.
     """
 
     peak_gbps: float
     sustained_gbps: float
     efficiency: float
-    limit: str
 
 
 ONE_CHANNEL = Striping()
@@ -88,26 +78,21 @@ def sustained(
         InputError: If there is no such channel.
 
     >>> from carsim.hardware.memory import STANDARDS
-    >>> sustained(STANDARDS["DDR4-2400"], AccessPattern()).limit
-    'data bus'
-    >>> sustained(STANDARDS["DDR4-2400"], AccessPattern(chunk_bytes=64, random=True)).limit
-    'activation window (tFAW)'
+    >>> round(sustained(STANDARDS["DDR4-2400"], AccessPattern()).sustained_gbps, 1)
+    18.2
     """
     bits = standard.width(channel_bits)
     burst_bytes = standard.burst_length * bits // 8
     seen = striping.on_channel(access)
-    efficiency, limit = _efficiency(standard, seen, burst_bytes)
     request_bytes = burst_bytes * seen.bursts_per_request(standard, burst_bytes)
-    busy = busy_share(access, striping, request_bytes, access.requests)
+    efficiency = _efficiency(standard, seen, burst_bytes)
+    efficiency *= busy_share(access, striping, request_bytes, access.requests)
     peak_gbps = striping.channels * standard.peak_gbps(bits)
-    shown = CHANNELS_IDLE if busy < efficiency else limit
-    return Sustained(peak_gbps, busy * efficiency * peak_gbps, busy * efficiency, shown)
+    return Sustained(peak_gbps, efficiency * peak_gbps, efficiency)
 
 
 @functools.cache
-def _efficiency(
-    standard: MemoryStandard, access: AccessPattern, burst_bytes: int
-) -> tuple[float, str]:
+def _efficiency(standard: MemoryStandard, access: AccessPattern, burst_bytes: int) -> float:
     """As :func:`scheduled`, but found once; of sequential reads in :data:`SEQUENTIAL`, if there."""
     row = STANDARDS.get(standard.name)
     if access == AccessPattern(chunk_bytes=access.chunk_bytes) and row is not None:
@@ -118,27 +103,19 @@ def _efficiency(
 
 
 @functools.cache
-def _sequential() -> dict[tuple[str, ...], tuple[float, str]]:
-    """Efficiency and limit by standard, density, and bytes of a burst."""
+def _sequential() -> dict[tuple[str, ...], float]:
+    """Efficiency by standard, density, and bytes of a burst."""
     rows = (tuple(row.values()) for row in packaged_rows("carsim.hardware.memory", SEQUENTIAL))
-    return {tuple(key): (float(efficiency), limit) for *key, efficiency, limit in rows}
+    return {tuple(key): float(efficiency) for *key, efficiency in rows}
 
 
-def scheduled(
-    standard: MemoryStandard, access: AccessPattern, burst_bytes: int
-) -> tuple[float, str]:
-    """Useful share of the peak, and what takes the largest part of the rest: some 10 ms."""
+def scheduled(standard: MemoryStandard, access: AccessPattern, burst_bytes: int) -> float:
+    """Useful share of the peak: some 10 ms."""
     per_request = access.bursts_per_request(standard, burst_bytes)
     window, queue = access.requests * per_request, QUEUE_REQUESTS * per_request
-    source = bursts(standard, access, burst_bytes)
-    interval = Channel(standard, source, window, queue).run()
-    busy_nck = interval.bursts * standard.burst_nck
-    efficiency = busy_nck / standard.trefi_nck * access.useful_share(burst_bytes)
-    idle_nck = sum(interval.idle_nck.values())
-    if busy_nck >= BUS_BOUND_FROM * (busy_nck + idle_nck):
-        return efficiency, DATA_BUS
-    # Ties go to the name that comes first in the alphabet.
-    return efficiency, min(interval.idle_nck, key=lambda name: (-interval.idle_nck[name], name))
+    moved = Channel(standard, bursts(standard, access, burst_bytes), window, queue).run()
+    busy_nck = moved * standard.burst_nck
+    return busy_nck / standard.trefi_nck * access.useful_share(burst_bytes)
 
 
 def idle_latency_ns(

@@ -111,23 +111,6 @@ def test_bytes_fetched_in_vain_do_not_count() -> None:
     assert half == pytest.approx(sustained(DDR4, SCATTERED).efficiency / 2)
 
 
-@pytest.mark.parametrize(
-    ("name", "access", "limit"),
-    [
-        ("DDR4-2133", AccessPattern(), "data bus"),
-        ("DDR4-2133", AccessPattern(chunk_bytes=4096, random=True), "data bus"),
-        ("DDR4-2133", SCATTERED, "activation window (tFAW)"),
-        ("DDR4-2133", AccessPattern(outstanding=1), "outstanding requests"),
-        ("DDR4-2400", AccessPattern(chunk_bytes=1024, read_fraction=0.5), "turnaround"),
-        ("HBM2-2000", AccessPattern(), "data bus"),
-        ("DDR4-2400", AccessPattern(16, 64, aligned=True), "row cycle"),
-        ("DDR4-2400", AccessPattern(mapping="bgi", outstanding=4), "outstanding requests"),
-    ],
-)
-def test_the_limit_has_a_name(name: str, access: AccessPattern, limit: str) -> None:
-    assert sustained(standard(name), access).limit == limit
-
-
 def test_idle_latency_adds_a_clock_the_row_and_the_burst() -> None:
     hit, closed, conflict, either = (idle_latency_ns(DDR4, row, refresh=False) for row in ROWS)
     assert hit == pytest.approx(DDR4.ns(1 + 17 + 4))
