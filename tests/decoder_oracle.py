@@ -15,7 +15,7 @@ from carsim.decisions.replay import Tas
 from carsim.decisions.trace.precision import Product
 from carsim.decoder.decode import Recorder, decode_step, prefill
 from carsim.decoder.precision import Arithmetic
-from carsim.decoder.structures import Array, Config, DecoderPolicy, LayerRecord, State, Weights
+from carsim.decoder.structures import Array, Config, DecoderPolicy, LayerRecord, Weights
 from carsim.testing.decoder import MASK, DecodedLog, DecodedRows, make_inputs, make_weights
 
 Vector = NDArray[np.float64]
@@ -267,17 +267,5 @@ def decode_with(
         also(seen)
 
     state, _ = prefill(config, policy, weights, prompt, MASK)
-    hidden = decode_steps(config, policy, weights, state, embeddings, record)
+    hidden = np.stack([decode_step(state, x, record) for x in embeddings])
     return DecodedRows(hidden, state, kept)
-
-
-def decode_steps(
-    config: Config,
-    policy: DecoderPolicy,
-    weights: Weights,
-    state: State,
-    embeddings: Iterable[Array],
-    record: Recorder | None = None,
-) -> Array:
-    """Hidden states of the real decoder, [S, B, d], fed embeddings [B, d] one step at a time."""
-    return np.stack([decode_step(config, policy, weights, state, x, record) for x in embeddings])

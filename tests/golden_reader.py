@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
-from decoder_oracle import decode_steps
 from numpy.typing import NDArray
 
 from carsim.decisions.replay import Tas
 from carsim.decisions.replay.tas import TasForm
 from carsim.decisions.trace import Geometry
-from carsim.decoder.decode import prefill
+from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.structures import Config, DecoderPolicy, LayerRecord, stack_weights
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
@@ -95,7 +94,7 @@ def decode_golden(golden: Arrays) -> Arrays:
                 scores[form][at] = rule.score(None, seen.layer, 0, seen.seen)
 
     state, prefilled = prefill(config, policy, weights, prompt, mask)
-    hidden = decode_steps(config, policy, weights, state, embeddings, record)
+    hidden = np.stack([decode_step(state, x, record) for x in embeddings])
     never = replace(policy, tau=(None,) * layers)
     dense_state, _ = prefill(config, never, weights, prompt, mask)
     tau = np.array([np.nan if tau is None else tau for tau in policy.tau])[:, None]
@@ -108,7 +107,7 @@ def decode_golden(golden: Arrays) -> Arrays:
         "mlp_held": mlp,
         "layer_out": residual[:, :-1],
         "hidden": hidden,
-        "hidden_dense": decode_steps(config, never, weights, dense_state, embeddings),
+        "hidden_dense": np.stack([decode_step(dense_state, x) for x in embeddings]),
         "prefill_hidden": prefilled,
         "k_cache": state.k,
         "v_cache": state.v,

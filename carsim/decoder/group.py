@@ -97,11 +97,11 @@ class Decoding:
     def __init__(self, group: RowGroup) -> None:
         config, model, rows = group.config, group.model, len(group.prompts)
         self.group = group
-        self._weights = group.quantised or stack_weights(config, model.arrays)
+        weights = group.quantised or stack_weights(config, model.arrays)
         self._visual = model.arrays["embed_visual"].astype(config.dtype)  # [K, d]
         self._head = model.arrays["head"].astype(np.float64).T  # [d, K]
         prompt, mask = embed_prompts(model, group.prompts, group.prompt_tokens, config)
-        self.state, _ = prefill(config, group.policy, self._weights, prompt, mask)
+        self.state, _ = prefill(config, group.policy, weights, prompt, mask)
         layers, heads = config.geometry.n_layers, config.geometry.n_kv_heads
         shape = (config.n_steps, layers, rows)
         kv: dict[str, Ints] = {}
@@ -133,7 +133,7 @@ class Decoding:
             x = np.tile(begin, (len(group.prompts), 1))
         else:
             x = self._visual[np.repeat(tokens, 2)]
-        hidden = decode_step(group.config, group.policy, self._weights, state, x, self._record)
+        hidden = decode_step(state, x, self._record)
         if kv := self.decoded.kv:  # the last step of a frame has the last word
             kv["kv_held"][(state.step - 1) // group.config.tokens_per_frame] = state.kept
         logits: NDArray[np.float64] = hidden.astype(np.float64) @ self._head

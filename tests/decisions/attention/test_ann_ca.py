@@ -37,7 +37,7 @@ def test_what_is_read_of_the_prompt_equals_the_obvious_version(policy: AnnCa) ->
 
     for step, x in enumerate(embeddings):
         seen.clear()
-        decode_step(config, taken, weights, state, x, seen.append)
+        decode_step(state, x, seen.append)
         frame = step // 3
         for record in seen:
             queries.setdefault((frame, record.layer), []).append(record.query.q_rotated.copy())
