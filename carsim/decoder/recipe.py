@@ -1,5 +1,6 @@
 """The recipe of a trace: one strict YAML file with everything that capturing needs."""
 
+import os
 from collections.abc import Iterable
 from math import inf
 from pathlib import Path
@@ -149,11 +150,6 @@ class Recipe(BaseRecipe):
         )
 
     @property
-    def fed_frames(self) -> int:
-        """Frames fed from the clip: all of them where none is sampled."""
-        return self.n_frames if self.given_frames is None else self.given_frames
-
-    @property
     def judged_from(self) -> int:
         """First frame whose losses count: the first sampled one, or the first that may replay."""
         return 1 if self.given_frames is None else self.given_frames
@@ -257,8 +253,5 @@ def parse_recipe(
 
 def _lies_in(path: Path, roots: Iterable[Path]) -> bool:
     """A path, links followed, lies in one of these folders."""
-    try:
-        target = path.resolve()
-    except (OSError, RuntimeError):  # links that go round in a circle
-        return False
+    target = Path(os.path.realpath(path))  # unlike resolve(), at peace with links in a circle
     return any(target.is_relative_to(root.resolve()) for root in roots)
