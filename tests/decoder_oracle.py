@@ -5,8 +5,7 @@ computed anew at every step from remembered layer inputs, and visible tokens are
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +15,10 @@ from carsim.decisions.replay import Tas
 from carsim.decisions.trace.precision import Product
 from carsim.decoder.decode import Recorder, decode_step, prefill
 from carsim.decoder.precision import Arithmetic
-from carsim.decoder.structures import Array, Config, DecoderPolicy, LayerRecord, State, Weights
+from carsim.decoder.structures import Array, Config, DecoderPolicy, LayerRecord, Weights
 from carsim.testing.decoder import MASK, DecodedLog, DecodedRows, make_inputs, make_weights
 
 Vector = NDArray[np.float64]
-Merged = Callable[[int, int, list[Vector]], list[list[int]]]
-"""Groups of tokens, in order: prompt length, the newest token, a head's keys before rotation."""
-
 Visible = Callable[[int, int, Vector], list[int]]
 """Tokens that are read: prompt length, the newest token, its logits against all so far."""
 
@@ -36,7 +32,6 @@ class Oracle:
     mlp: NDArray[np.float64]  # [S, L, B, d]
     residual: NDArray[np.float64]  # [S, L, B, d]
     hidden: NDArray[np.float64]  # [S, B, d]
-    inputs: list[list[list[Vector]]] = field(default_factory=list)  # [L][B][token]
 
 
 def _norm(x: Vector, weight: Vector, eps: float) -> Vector:
@@ -99,10 +94,9 @@ class _Row:
         weights: Weights,
         prompt_length: int,
         chooses: Visible | None,
-        merges: Merged | None,
     ) -> None:
         self.config, self.policy, self.weights = config, policy, weights
-        self.prompt_length, self.chooses, self.merges = prompt_length, chooses, merges
+        self.prompt_length, self.chooses = prompt_length, chooses
         self.inputs: list[list[Vector]] = [[] for _ in policy.tau]
 
     def project(self, layer: int, token: int) -> tuple[list[Vector], list[Vector], list[Vector]]:
@@ -146,17 +140,6 @@ class _Row:
             keys = np.array([self.key(k[kv_head], i) for i, (_, k, _) in enumerate(projected)])
             values = np.array([self.cached(v[kv_head]) for _, _, v in projected])
             served = np.array(queries[kv_head * group : (kv_head + 1) * group])
-            if self.merges is not None:
-                plain = [k[kv_head] for _, k, _ in projected]
-                for q in served:
-                    top, bottom = np.zeros(shape.head_dim), 0.0
-                    for members in self.merges(self.prompt_length, token, plain):
-                        logit = q @ keys[members[-1]] / np.sqrt(shape.head_dim)
-                        weight = np.exp(logit) * len(members)
-                        top += weight * values[members].mean(axis=0)
-                        bottom += weight
-                    heads.append(top / bottom)
-                continue
             logits = served @ keys.T / np.sqrt(shape.head_dim)  # [g, tokens]
             seen = self.visible(token, logits.max(axis=0))
             for of_head in logits[:, seen]:
@@ -205,11 +188,10 @@ def oracle_decode(
     embeddings: NDArray[np.float64],
     units: list[list[int]],
     chooses: Visible | None = None,
-    merges: Merged | None = None,
 ) -> Oracle:
     """Decode [S, B, d] embeddings after one unpadded prompt per row; rows of a unit vote.
 
-    ``chooses`` and ``merges`` stand in for what attention policies select and merge.
+    ``chooses`` stands in for what an attention policy selects.
     """
     n_steps, n_rows, width = embeddings.shape
     layers = len(policy.tau)
@@ -220,7 +202,7 @@ def oracle_decode(
         residual=np.zeros((n_steps, layers, n_rows, width)),
         hidden=np.zeros((n_steps, n_rows, width)),
     )
-    rows = [_Row(config, policy, weights, len(prompt), chooses, merges) for prompt in prompts]
+    rows = [_Row(config, policy, weights, len(prompt), chooses) for prompt in prompts]
     held = np.zeros((config.tokens_per_frame, layers, n_rows, width))
     for row, prompt in zip(rows, prompts, strict=True):
         for x in prompt:
@@ -253,7 +235,6 @@ def oracle_decode(
                 out.residual[step, layer, b] = xs[b]
         for b in range(n_rows):
             out.hidden[step, b] = _norm(xs[b], weights.ln_final, config.rms_eps)
-    out.inputs = [[row.inputs[layer] for row in rows] for layer in range(layers)]
     return out
 
 
@@ -262,13 +243,13 @@ def naive_rows(
     policy: DecoderPolicy,
     weights: Weights | None = None,
     units: Iterable[Iterable[int]] = ((0,), (1,), (2,), (3,)),
-    **stand_ins: Any,
+    chooses: Visible | None = None,
 ) -> Oracle:
     """The tiny decoder's four rows by :func:`oracle_decode`."""
     prompt, embeddings = make_inputs(config)
     prompts = [x[valid] for x, valid in zip(prompt, MASK, strict=True)]
     weights, of_rows = weights or make_weights(config), [list(unit) for unit in units]
-    return oracle_decode(config, policy, weights, prompts, embeddings, of_rows, **stand_ins)
+    return oracle_decode(config, policy, weights, prompts, embeddings, of_rows, chooses)
 
 
 def decode_with(
@@ -286,17 +267,5 @@ def decode_with(
         also(seen)
 
     state, _ = prefill(config, policy, weights, prompt, MASK)
-    hidden = decode_steps(config, policy, weights, state, embeddings, record)
+    hidden = np.stack([decode_step(state, x, record) for x in embeddings])
     return DecodedRows(hidden, state, kept)
-
-
-def decode_steps(
-    config: Config,
-    policy: DecoderPolicy,
-    weights: Weights,
-    state: State,
-    embeddings: Iterable[Array],
-    record: Recorder | None = None,
-) -> Array:
-    """Hidden states of the real decoder, [S, B, d], fed embeddings [B, d] one step at a time."""
-    return np.stack([decode_step(config, policy, weights, state, x, record) for x in embeddings])

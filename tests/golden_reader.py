@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
-from decoder_oracle import decode_steps
 from numpy.typing import NDArray
 
 from carsim.decisions.replay import Tas
 from carsim.decisions.replay.tas import TasForm
 from carsim.decisions.trace import Geometry
-from carsim.decoder.decode import prefill
+from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.structures import Config, DecoderPolicy, LayerRecord, stack_weights
 from carsim.testing.decoder import DecodedLog
 
@@ -90,7 +89,7 @@ def decode_golden(golden: Arrays) -> Arrays:
                 scores[form][seen.step, seen.layer] = rule.score(None, seen.layer, 0, seen.seen)
 
     state, prefilled = prefill(config, policy, weights, prompt, mask)
-    hidden = decode_steps(config, policy, weights, state, embeddings, record)
+    hidden = np.stack([decode_step(state, x, record) for x in embeddings])
     never = replace(policy, tau=(None,) * len(policy.tau))
     dense_state, _ = prefill(config, never, weights, prompt, mask)
     return {
@@ -101,7 +100,7 @@ def decode_golden(golden: Arrays) -> Arrays:
         "mlp_held": kept.mlp,
         "layer_out": kept.residual[:, :-1],
         "hidden": hidden,
-        "hidden_dense": decode_steps(config, never, weights, dense_state, embeddings),
+        "hidden_dense": np.stack([decode_step(dense_state, x) for x in embeddings]),
         "prefill_hidden": prefilled,
         "k_cache": state.k,
         "v_cache": state.v,

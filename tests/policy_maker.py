@@ -59,13 +59,9 @@ class Cache:
         return chosen.read(self.padding, self.keys.shape[2], KV).swapaxes(0, 1)
 
     @property
-    def kept(self) -> list[list[list[int]]]:
-        """Complete blocks that are read, by row and key head; each is read whole or not at all."""
-        size, blocks = self.policy.block_tokens, (self.video - 1) // self.policy.block_tokens
-        whole = self.read[..., self.prompt :][..., : blocks * size]
-        whole = whole.reshape(3, KV, blocks, size)
-        assert (whole.all(axis=-1) == whole.any(axis=-1)).all()
-        return [[np.flatnonzero(head.all(axis=-1)).tolist() for head in row] for row in whole]
+    def read_slots(self) -> list[list[list[int]]]:
+        """Slots that are read, by row and key head."""
+        return [[np.flatnonzero(head).tolist() for head in row] for row in self.read]
 
 
 def make_trace(policy: AttentionPolicy, config: Config | None = None) -> Trace:

@@ -163,8 +163,7 @@ class Sources:
     def _replayed(self, trace: Trace, attention: AttentionPolicy, video: Video) -> Decisions:
         found = captured(trace) if self.tau == "captured" else rethreshold(trace, self.tau)
         found = replace(found, rule=self.rule(attention))
-        if self.scope != found.scope:
-            found = rescope(found, found.pairs, self.scope, self.batch)
+        found = rescope(found, self.scope, self.batch)
         if not attention.records:  # what the trace's own attention read is of no use
             found = replace(found, reads=None, held=None)
         if trace.meta.origin != STATED:  # assumed decisions hold for any machine

@@ -130,6 +130,7 @@ def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> tuple[Codebook
     clips = [_codes(clip, recipe, folder, codebook) for clip in recipe.clips]
     tokens = np.stack([codes.ravel() for codes in clips], axis=1)
     config = Config(recipe.decoded, TOKENS_PER_FRAME, recipe.n_frames, dtype=recipe.dtype)
+    fed_frames = recipe.n_frames if recipe.given_frames is None else recipe.given_frames
     per_group = recipe.n_rows if recipe.decision_scope == "batch" else GROUP_ROWS
 
     def group_of(rows: range) -> RowGroup:
@@ -142,7 +143,7 @@ def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> tuple[Codebook
             prompts=recipe.prompts[rows.start : rows.stop],
             prompt_tokens=recipe.prompt_tokens,
             tokens=tokens[:, pairs.start : pairs.stop],
-            given_steps=recipe.fed_frames * TOKENS_PER_FRAME,
+            given_steps=fed_frames * TOKENS_PER_FRAME,
             sampling=recipe.sampling,
             seeds=tuple((recipe.seed, 1 + pair) for pair in pairs),
         )

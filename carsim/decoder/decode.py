@@ -49,7 +49,7 @@ def prefill(
         The state after the prompt, and hidden states after the final norm, [B, P, d].
     """
     shape, attention, arithmetic = config.geometry, policy.attention, weights.arithmetic
-    state = new_state(config, policy, prompt_mask)
+    state = new_state(config, policy, weights, prompt_mask)
     batch, slots, _ = prompt.shape
     positions = np.where(prompt_mask, prompt_mask.cumsum(axis=1) - 1, 1)
     cos, sin = state.cos[positions][:, None], state.sin[positions][:, None]  # [B, 1, P, hd]
@@ -74,14 +74,7 @@ def prefill(
     return state, rms_norm(x, weights.ln_final, config.rms_eps)
 
 
-def decode_step(
-    config: Config,
-    policy: DecoderPolicy,
-    weights: Weights,
-    state: State,
-    x: Array,
-    record: Recorder | None = None,
-) -> Array:
+def decode_step(state: State, x: Array, record: Recorder | None = None) -> Array:
     """Decode one token of every row.
 
     Keys and values are always computed and cached; attention reads those that its policy selects.
@@ -89,42 +82,26 @@ def decode_step(
     :mod:`carsim.decisions.replay.decide` has it.
 
     Args:
-        config: Shapes and arithmetic.
-        policy: Replay and attention.
-        weights: The body.
-        state: Caches; advanced by one step.
+        state: Of :func:`prefill` or the last step; advanced by one step.
         x: Embeddings, [B, d].
         record: Shown every layer; changes no bit of the result.
 
     Returns:
         Hidden states after the final norm, [B, d].
     """
-    shape, slot = config.geometry, state.n_slots
+    config, shape, slot = state.config, state.config.geometry, state.n_slots
     cos, sin = (  # [B, H + KV, hd]: written out once, as rows of one head are short
         np.repeat(table[slot - state.padding][:, None], shape.n_heads + shape.n_kv_heads, axis=1)
         for table in (state.cos, state.sin)
     )
-    step = _Step(config, policy, weights, state, cos, sin, record)
     for layer in range(shape.n_layers):
-        x = _mlp_or_replay(step, layer, *_attention(step, layer, x))
+        x = _mlp_or_replay(state, layer, *_attention(state, layer, x, cos, sin), record)
         if (state.step + 1) % config.tokens_per_frame == 0:
             keys, values = (cache[layer, :, :, : slot + 1] for cache in (state.k, state.v))
-            kept = policy.attention.end_of_frame(state.attention, layer, keys, values)
+            kept = state.policy.attention.end_of_frame(state.attention, layer, keys, values)
             state.kept[layer] = slot + 1 - state.padding if kept is None else kept
     state.step += 1
-    return rms_norm(x, weights.ln_final, config.rms_eps)
-
-
-class _Step(NamedTuple):
-    """All that the layers of a step share; cosine and sine are [B, H + KV, hd]."""
-
-    config: Config
-    policy: DecoderPolicy
-    weights: Weights
-    state: State
-    cos: Array
-    sin: Array
-    record: Recorder | None
+    return rms_norm(x, state.weights.ln_final, config.rms_eps)
 
 
 class _Attended(NamedTuple):
@@ -135,17 +112,15 @@ class _Attended(NamedTuple):
     chosen: Selection
 
 
-def _attention(step: _Step, layer: int, x: Array) -> _Attended:
+def _attention(state: State, layer: int, x: Array, cos: Array, sin: Array) -> _Attended:
     """Attention of a layer over the keys that its policy selects."""
-    config, weights, state = step.config, step.weights, step.state
-    shape, attention, arithmetic = config.geometry, step.policy.attention, weights.arithmetic
-    slot = state.n_slots
+    weights, attention, slot = state.weights, state.policy.attention, state.n_slots
+    shape, arithmetic = state.config.geometry, weights.arithmetic
     # Query, key and value of the new token; keys and values are cached: [B, d] -> [B, ., hd]
-    normed = rms_norm(x, weights.ln_attn[layer], config.rms_eps)
+    normed = rms_norm(x, weights.ln_attn[layer], state.config.rms_eps)
     normed = arithmetic.entering("qkv", layer, normed)
     heads = (normed @ weights.w_qkv[layer]).reshape(len(x), -1, shape.head_dim)
-    without_v = heads[:, : -shape.n_kv_heads]
-    rotated = rotate(without_v, step.cos, step.sin)  # queries and keys
+    rotated = rotate(heads[:, : -shape.n_kv_heads], cos, sin)  # queries and keys
     q, q_rotated = heads[:, : shape.n_heads], rotated[:, : shape.n_heads]  # [B, H, hd]
     k = arithmetic.cached(rotated[:, shape.n_heads :])  # [B, KV, hd]
     v = arithmetic.cached(heads[:, -shape.n_kv_heads :])
@@ -162,15 +137,17 @@ def _attention(step: _Step, layer: int, x: Array) -> _Attended:
     return _Attended(x, query, chosen)
 
 
-def _mlp_or_replay(step: _Step, layer: int, x: Array, query: Query, chosen: Selection) -> Array:
+def _mlp_or_replay(
+    state: State, layer: int, x: Array, query: Query, chosen: Selection, record: Recorder | None
+) -> Array:
     """Residual stream after the MLP of a layer, of which some rows replay, [B, d]."""
-    policy, weights, state, rule = step.policy, step.weights, step.state, step.policy.rule
-    arithmetic, tokens_per_frame = weights.arithmetic, step.config.tokens_per_frame
-    place = state.step % tokens_per_frame
+    policy, weights, rule = state.policy, state.weights, state.policy.rule
+    arithmetic, tokens_per_frame = weights.arithmetic, state.config.tokens_per_frame
+    frame, place = divmod(state.step, tokens_per_frame)
 
     # Decision: which rows replay, by their score under the rule
-    normed = rms_norm(x, weights.ln_mlp[layer], step.config.rms_eps)  # [B, d]
-    keys, frame = partial(_cached, query.keys), state.step // tokens_per_frame
+    normed = rms_norm(x, weights.ln_mlp[layer], state.config.rms_eps)  # [B, d]
+    keys = partial(_cached, query.keys)
     seen = Seen(query.q, query.q_rotated, keys, normed, tokens_per_frame, frame)
     replay, tas = np.zeros(len(x), bool), None
     if policy.scores(layer, state.step, tokens_per_frame):
@@ -194,8 +171,8 @@ def _mlp_or_replay(step: _Step, layer: int, x: Array, query: Query, chosen: Sele
     if policy.tau[layer] is not None:
         rule.computed(state.rule, layer, place, computes, seen)
     x = x + out
-    if step.record is not None:
-        step.record(LayerRecord(state.step, layer, query, chosen, seen, tas, replay, out, x))
+    if record is not None:
+        record(LayerRecord(state.step, layer, query, chosen, seen, tas, replay, out, x))
     return x
 
 

@@ -24,8 +24,6 @@ from carsim.decoder.structures import (
     stack_weights,
 )
 
-READS = ("kv_tokens", "kv_runs")
-
 
 @dataclass(frozen=True, eq=False)
 class RowGroup:
@@ -91,29 +89,33 @@ class Decoding:
         group: The rows.
 
     Attributes:
+        group: As given.
         state: Caches, after as many steps as were fed.
-        tokens: int64[S, pairs], given or chosen.
-        replay: bool[S, L, B].
+        decoded: The result, once every step is settled.
     """
 
     def __init__(self, group: RowGroup) -> None:
         config, model, rows = group.config, group.model, len(group.prompts)
         self.group = group
-        self._weights = group.quantised or stack_weights(config, model.arrays)
+        weights = group.quantised or stack_weights(config, model.arrays)
         self._visual = model.arrays["embed_visual"].astype(config.dtype)  # [K, d]
         self._head = model.arrays["head"].astype(np.float64).T  # [d, K]
         prompt, mask = embed_prompts(model, group.prompts, group.prompt_tokens, config)
-        self.state, _ = prefill(config, group.policy, self._weights, prompt, mask)
+        self.state, _ = prefill(config, group.policy, weights, prompt, mask)
         layers, heads = config.geometry.n_layers, config.geometry.n_kv_heads
         shape = (config.n_steps, layers, rows)
-        self.replay, self._tas = np.zeros(shape, bool), np.full(shape, np.nan, config.dtype)
-        self._kv: dict[str, Ints] = {}
+        kv: dict[str, Ints] = {}
         if group.policy.attention.records:
             size = (config.n_steps, layers, heads, rows)
-            self._kv = {name: np.zeros(size, np.int32) for name in READS}
-            self._kv["kv_held"] = np.zeros((config.n_frames, layers, rows), np.int32)
-        self.tokens = group.tokens.copy()
-        self._nats = np.empty(self.tokens.shape)
+            kv = {name: np.zeros(size, np.int32) for name in ("kv_tokens", "kv_runs")}
+            kv["kv_held"] = np.zeros((config.n_frames, layers, rows), np.int32)
+        self.decoded = Decoded(
+            replay=np.zeros(shape, bool),
+            tas=np.full(shape, np.nan, config.dtype),
+            tokens=group.tokens.copy(),
+            nats=np.empty(group.tokens.shape),
+            kv=kv,
+        )
         self._choose = group.sampling and chooser(group.sampling, group.seeds)
 
     def feed(self, tokens: NDArray[np.int64] | None) -> NDArray[np.float64]:
@@ -131,34 +133,29 @@ class Decoding:
             x = np.tile(begin, (len(group.prompts), 1))
         else:
             x = self._visual[np.repeat(tokens, 2)]
-        hidden = decode_step(group.config, group.policy, self._weights, state, x, self._record)
-        if self._kv:  # the last step of a frame has the last word
-            self._kv["kv_held"][(state.step - 1) // group.config.tokens_per_frame] = state.kept
+        hidden = decode_step(state, x, self._record)
+        if kv := self.decoded.kv:  # the last step of a frame has the last word
+            kv["kv_held"][(state.step - 1) // group.config.tokens_per_frame] = state.kept
         logits: NDArray[np.float64] = hidden.astype(np.float64) @ self._head
         return logits
 
     def settle(self, step: int, logits: NDArray[np.float64]) -> NDArray[np.int64]:
         """The tokens of a step, given or chosen by its logits, one per pair."""
-        sampling = self.group.sampling
+        sampling, tokens = self.group.sampling, self.decoded.tokens
         if sampling and self._choose and step >= self.group.given_steps:
-            self.tokens[step] = self._choose(mix_guidance(logits, sampling.guidance_scale))
-        token: NDArray[np.int64] = self.tokens[step]
-        self._nats[step] = -log_chances(logits[0::2])[np.arange(len(token)), token]
+            tokens[step] = self._choose(mix_guidance(logits, sampling.guidance_scale))
+        token: NDArray[np.int64] = tokens[step]
+        self.decoded.nats[step] = -log_chances(logits[0::2])[np.arange(len(token)), token]
         return token
 
-    @property
-    def decoded(self) -> Decoded:
-        """The result, once every step is settled."""
-        return Decoded(self.replay, self._tas, self.tokens, self._nats, self._kv)
-
     def _record(self, seen: LayerRecord) -> None:
-        self.replay[seen.step, seen.layer] = seen.replay
+        at, made = (seen.step, seen.layer), self.decoded
+        made.replay[at] = seen.replay
         if seen.tas is not None:
-            self._tas[seen.step, seen.layer] = seen.tas
-        if self._kv:
+            made.tas[at] = seen.tas
+        if made.kv:
             reads = seen.reads
-            self._kv["kv_tokens"][seen.step, seen.layer] = reads.tokens
-            self._kv["kv_runs"][seen.step, seen.layer] = reads.runs
+            made.kv["kv_tokens"][at], made.kv["kv_runs"][at] = reads.tokens, reads.runs
 
 
 def decode_group(group: RowGroup, advance: Callable[[int], None]) -> Decoded:

@@ -1,5 +1,13 @@
-"""A body with its embeddings: from prompt bytes and visual tokens to hidden states and logits."""
+"""A body with its embeddings: from prompt bytes and visual tokens to hidden states and logits.
 
+A checkpoint is a ``.safetensors`` file: eight bytes of header length (little endian), a JSON header
+naming each tensor's type, shape and byte range, then the bytes. Simplification: half, single and
+double precision only.
+"""
+
+import hashlib
+import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,18 +17,23 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from carsim.base.errors import InputError
+from carsim.base.files import read_file
 from carsim.decisions.trace import Geometry
-from carsim.decoder.safetensors import load_safetensors, save_safetensors
-from carsim.decoder.structures import parse_shapes
+from carsim.decisions.trace.npz import MAX_BYTES, write_bytes
 
 TEXT_SYMBOLS = 256
 """Prompts are UTF-8 bytes."""
 
-_SHAPES = parse_shapes(
-    "wq: L q d, wk: L kv d, wv: L kv d, wo: L d q, w_gate: L F d, w_up: L F d, w_down: L d F, "
-    "ln_attn: L d, ln_mlp: L d, ln_final: d, embed_text: text d, embed_visual: codes d, begin: d, "
-    "head: codes d"
-)
+_TYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
+_CURE = "write the checkpoint again with carsim.decoder.model.save_model"
+_SHAPES = {
+    **{"wq": "L q d", "wk": "L kv d", "wv": "L kv d", "wo": "L d q"},
+    **{"w_gate": "L F d", "w_up": "L F d", "w_down": "L d F"},
+    **{"ln_attn": "L d", "ln_mlp": "L d", "ln_final": "d", "begin": "d"},
+    **{"embed_text": "text d", "embed_visual": "codes d", "head": "codes d"},
+}
+"""Arrays, and the letters of their shapes."""
+
 _GEOMETRY_KEYS = ("n_layers", "hidden_size", "n_heads", "n_kv_heads", "head_dim", "ffn_size")
 
 
@@ -58,19 +71,35 @@ def load_model(path: Path) -> DecoderModel:
         InputError: The file or its metadata cannot be read, an array is missing or has another
             shape, or holds NaN or infinity.
     """
-    checkpoint = load_safetensors(path)
+    data = read_file(path, MAX_BYTES)
+    start = 8 + int.from_bytes(data[:8], "little")
     try:
-        numbers = {key: int(checkpoint.metadata[key]) for key in _GEOMETRY_KEYS}
-        geometry = Geometry(name=checkpoint.metadata["name"], **numbers)
+        if len(data) < 8 or start > len(data):
+            raise ValueError("truncated header")
+        header = json.loads(data[8:start])
+        metadata = dict(header.pop("__metadata__", {}))
+        tensors = {name: _tensor(data[start:], entry) for name, entry in header.items()}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        problem = f"not a readable .safetensors file ({str(error)[:80]})"
+        raise InputError(str(path), problem, _CURE) from error
+    try:
+        numbers = {key: int(metadata[key]) for key in _GEOMETRY_KEYS}
+        geometry = Geometry(name=metadata["name"], **numbers)
     except (KeyError, ValueError, ValidationError) as error:
-        problem = f"expected name and {', '.join(_GEOMETRY_KEYS)}, got {checkpoint.metadata}"
-        cure = "save the checkpoint with carsim.decoder.model.save_model"
-        raise InputError(f"{path}: metadata", problem, cure) from error
-    model = DecoderModel(
-        geometry, checkpoint.tensors, f"checkpoint {path.name}, sha256 {checkpoint.sha256}"
-    )
+        problem = f"expected name and {', '.join(_GEOMETRY_KEYS)}, got {metadata}"
+        raise InputError(f"{path}: metadata", problem, _CURE) from error
+    digest = hashlib.sha256(data).hexdigest()
+    model = DecoderModel(geometry, tensors, f"checkpoint {path.name}, sha256 {digest}")
     _check(model, str(path))
     return model
+
+
+def _tensor(data: bytes, entry: dict[str, Any]) -> NDArray[Any]:
+    dtype, shape = np.dtype(_TYPES[entry["dtype"]]), entry["shape"]
+    start, end = entry["data_offsets"]
+    if not (0 <= start <= end <= len(data)) or end - start != math.prod(shape) * dtype.itemsize:
+        raise ValueError("byte range does not fit the shape or the file")
+    return np.frombuffer(data[start:end], dtype).reshape(shape)
 
 
 def save_model(path: Path, model: DecoderModel, *, overwrite: bool = False) -> None:
@@ -82,7 +111,16 @@ def save_model(path: Path, model: DecoderModel, *, overwrite: bool = False) -> N
     """
     _check(model, str(path))
     metadata = {key: str(getattr(model.geometry, key)) for key in ("name", *_GEOMETRY_KEYS)}
-    save_safetensors(path, model.arrays, metadata, overwrite=overwrite)
+    header: dict[str, Any] = {"__metadata__": metadata}
+    data = b""
+    for name, array in model.arrays.items():
+        kind = next(key for key, code in _TYPES.items() if np.dtype(code) == array.dtype)
+        ends = len(data), len(data) + array.nbytes
+        header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": ends}
+        data += array.astype(_TYPES[kind]).tobytes()
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)  # tensors start on a multiple of eight bytes
+    write_bytes(path, len(text).to_bytes(8, "little") + text + data, overwrite=overwrite)
 
 
 def _check(model: DecoderModel, place: str) -> None:

@@ -1,5 +1,6 @@
 """The recipe of a trace: one strict YAML file with everything that capturing needs."""
 
+import os
 from collections.abc import Iterable
 from math import inf
 from pathlib import Path
@@ -149,11 +150,6 @@ class Recipe(BaseRecipe):
         )
 
     @property
-    def fed_frames(self) -> int:
-        """Frames fed from the clip: all of them where none is sampled."""
-        return self.n_frames if self.given_frames is None else self.given_frames
-
-    @property
     def judged_from(self) -> int:
         """First frame whose losses count: the first sampled one, or the first that may replay."""
         return 1 if self.given_frames is None else self.given_frames
@@ -188,10 +184,8 @@ class Recipe(BaseRecipe):
             raise ValueError("clips name a scene, and no file of scenes is named")
         longest = max(self.prompts, key=len)
         if len(longest) > self.prompt_tokens:
-            raise ValueError(
-                f"prompt {longest.decode()!r} has {len(longest)} bytes, prompt_tokens allows "
-                f"{self.prompt_tokens}"
-            )
+            prompt = f"prompt {longest.decode()!r} has {len(longest)} bytes"
+            raise ValueError(f"{prompt}, prompt_tokens allows {self.prompt_tokens}")
         if self.decoded.head_dim % 2:
             raise ValueError(f"head_dim {self.decoded.head_dim} is odd, rotary needs pairs")
         return self
@@ -200,9 +194,7 @@ class Recipe(BaseRecipe):
         if self.tau is None or isinstance(self.tau, tuple):
             raise ValueError("exempt_layers go with one tau for all other layers")
         layers = self.decoded.n_layers
-        if len(set(self.exempt_layers)) < len(self.exempt_layers):
-            raise ValueError("exempt_layers lists a layer twice")
-        if max(self.exempt_layers) >= layers or len(self.exempt_layers) == layers:
+        if max(self.exempt_layers) >= layers or len(set(self.exempt_layers)) == layers:
             raise ValueError(f"exempt_layers must be some, not all, of 0 to {layers - 1}")
 
     def _check_quality(self, wanted: QualityRecipe) -> None:
@@ -261,8 +253,5 @@ def parse_recipe(
 
 def _lies_in(path: Path, roots: Iterable[Path]) -> bool:
     """A path, links followed, lies in one of these folders."""
-    try:
-        target = path.resolve()
-    except (OSError, RuntimeError):  # links that go round in a circle
-        return False
+    target = Path(os.path.realpath(path))  # unlike resolve(), at peace with links in a circle
     return any(target.is_relative_to(root.resolve()) for root in roots)

@@ -79,6 +79,9 @@ class Weights:
 class State:
     """Memory of a decoding. Preallocated, and written in place by every step."""
 
+    config: Config
+    policy: DecoderPolicy
+    weights: Weights
     k: Array  # [L, B, KV, C, hd], rotated
     v: Array  # [L, B, KV, C, hd]
     held: Array  # [L, B, N, d]: the MLP output that a replay adds at each place of the frame
@@ -136,16 +139,6 @@ class LayerRecord:
         return self.chosen.reads(self.query.padding, self.query.end, self.query.keys.shape[1])
 
 
-def parse_shapes(text: str) -> dict[str, str]:
-    """Letters of the shapes of arrays, for files of arrays that must fit together.
-
-    >>> parse_shapes("wq: L d d, ln: d, ratio:")
-    {'wq': 'L d d', 'ln': 'd', 'ratio': ''}
-    """
-    entries = (entry.split(":") for entry in text.split(","))
-    return {name.strip(): letters.strip() for name, letters in entries}
-
-
 def stack_weights(config: Config, arrays: dict[str, NDArray[Any]]) -> Weights:
     """Weights from per-matrix arrays with rows = output (y = x @ W.T), cast to the config's dtype.
 
@@ -170,12 +163,15 @@ def stack_weights(config: Config, arrays: dict[str, NDArray[Any]]) -> Weights:
     )
 
 
-def new_state(config: Config, policy: DecoderPolicy, prompt_mask: NDArray[np.bool_]) -> State:
+def new_state(
+    config: Config, policy: DecoderPolicy, weights: Weights, prompt_mask: NDArray[np.bool_]
+) -> State:
     """Empty caches for the rows of a prompt.
 
     Args:
         config: Shapes and dtype.
         policy: Its attention and its rule of replay may keep states of their own.
+        weights: The body.
         prompt_mask: bool[B, P], False for left padding; every row has at least one True.
     """
     shape = config.geometry
@@ -186,6 +182,9 @@ def new_state(config: Config, policy: DecoderPolicy, prompt_mask: NDArray[np.boo
     cache = (shape.n_layers, batch, shape.n_kv_heads, slots, shape.head_dim)
     cos, sin = rotary_table(max(slots, 2), shape.head_dim, config.rope_theta, dtype)
     return State(
+        config,
+        policy,
+        weights,
         k=np.zeros(cache, dtype),
         v=np.zeros(cache, dtype),
         held=np.zeros((shape.n_layers, batch, config.tokens_per_frame, shape.hidden_size), dtype),

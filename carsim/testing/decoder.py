@@ -112,6 +112,6 @@ def decode_rows(
     hidden = []
     for step, x in enumerate(embeddings[:, rows]):
         recorder = kept if record else None
-        hidden.append(decode_step(config, policy, weights, state, x, recorder))
+        hidden.append(decode_step(state, x, recorder))
         kept.held[step // config.tokens_per_frame] = state.kept
     return DecodedRows(np.stack(hidden), state, kept)

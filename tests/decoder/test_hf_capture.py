@@ -69,7 +69,7 @@ def numpy_decode(
         logits = hidden[-1] @ tiny.arrays["head"].T
         mixed = logits[1::2] + scale * (logits[0::2] - logits[1::2])
         fed = tiny.arrays["embed"][np.repeat(mixed.argmax(axis=1), 2)]
-        hidden.append(decode_step(config, policy, weights, state, fed, record))
+        hidden.append(decode_step(state, fed, record))
     return replay, tas, hidden
 
 

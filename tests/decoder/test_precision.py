@@ -19,7 +19,6 @@ from carsim.decoder.layers import rms_norm
 from carsim.decoder.precision import (
     DAMPING,
     CodeGrid,
-    Inputs,
     compensation,
     polished,
     polishing,
@@ -73,21 +72,6 @@ def make(config: Config, wanted: DecoderPrecision) -> Weights:
 # ------------------------------------------------------------------------------------ rounding
 
 
-@given(ROWS, BITS)
-def test_rounding_moves_by_a_step_at_most_and_by_half_a_step_inside(x: Array, bits: int) -> None:
-    low, high = x.min(axis=0), x.max(axis=0)
-    grid = CodeGrid.over(low, high, bits)
-    moved = np.abs(grid.round(x) - x) / grid.step
-    assert (moved <= 1 + 1e-6).all()
-    first, last = -grid.zero * grid.step, (grid.most - grid.zero) * grid.step
-    inside = (x >= first) & (x <= last)
-    assert (moved[inside] <= 0.5 + 1e-6).all()
-    # The ends of the grid are those of the range but for the rounding of the zero point.
-    wide = high - low > 1e-9 * np.maximum(np.abs(low), np.abs(high))
-    assert (np.abs(first - low)[wide] <= 0.5001 * grid.step[wide]).all()
-    assert (np.abs(last - high)[wide] <= 0.5001 * grid.step[wide]).all()
-
-
 @given(NUMBERS, BITS)
 def test_a_range_without_extent_is_met_exactly(value: float, bits: int) -> None:
     at = np.array([value])
@@ -118,29 +102,7 @@ def test_w_is_the_95th_percentile_and_never_zero(x: Array) -> None:
     np.testing.assert_allclose(w[expected > 0], expected[expected > 0])
 
 
-def test_polishing_helps_where_outliers_stretch_the_grid() -> None:
-    """Normals, one in 50 of them thirty times as large: what is not an outlier keeps its place."""
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(1, 4000, 8)) * np.where(rng.random((1, 4000, 8)) < 0.02, 30, 1)
-    usual = np.abs(x) < 3
-    errors = [
-        np.abs(Inputs.of(x, 4, polish=polish).round(0, x[0]) - x[0])[usual[0]].mean()
-        for polish in (False, True)
-    ]
-    assert errors[1] < 0.5 * errors[0]
-
-
 # -------------------------------------------------------------------------------- compensation
-
-
-@given(st.integers(0, 10_000), BITS, st.integers(1, 40))
-def test_compensation_does_not_raise_the_error_on_its_samples(seed: int, bits: int, samples: int):
-    rng = np.random.default_rng(seed)
-    x, w = rng.normal(size=(1, samples, 6)) ** 3, rng.normal(size=(6, 4))
-    x_rounded = Inputs.of(x, bits, polish=bool(seed % 2)).round(0, x[0])
-    error = np.linalg.norm(x[0] @ w - x_rounded @ w)
-    compensated = np.linalg.norm(x[0] @ w - x_rounded @ (w + compensation(w, x[0], x_rounded)))
-    assert compensated <= error * (1 + 1e-9)
 
 
 def test_compensation_is_the_formula_with_one_sample_a_column() -> None:
@@ -183,17 +145,6 @@ def test_equals_the_naive_decoder(n_kv_heads: int, fields: Any, attention: Any) 
     np.testing.assert_allclose(hidden, naive.hidden, atol=1e-8)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_sixteen_bits_decode_to_the_bit_as_without_a_precision(dtype: str) -> None:
-    config, policy = make_config(dtype=dtype), DecoderPolicy((0.0, 0.0))
-    hidden, state, _ = run(config, policy, make(config, DecoderPrecision()))
-    exact = stack_weights(config, make_group(config).model.arrays)
-    expected, expected_state, _ = run(config, policy, exact)
-    assert hidden.tobytes() == expected.tobytes()
-    assert state.k.tobytes() == expected_state.k.tobytes()
-    assert state.held.tobytes() == expected_state.held.tobytes()
-
-
 def test_weights_are_rounded_per_output_channel_or_in_groups_of_inputs() -> None:
     config = make_config()
     exact = stack_weights(config, make_group(config).model.arrays)
@@ -233,15 +184,6 @@ def test_calibration_keeps_the_inputs_of_valid_tokens_in_order() -> None:
 def test_a_bad_precision_says_why(fields: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         precision(**fields)
-
-
-def test_groups_must_divide_what_they_are_groups_of() -> None:
-    geometry = make_config().geometry  # 8 inputs, 12 of the down projection, heads of 2
-    precision().check(geometry.input_widths, geometry.head_dim)
-    with pytest.raises(ValueError, match=r"weights: group 8 does not divide all of 8, 12"):
-        precision(weights={"bits": 4, "group": 8}).check(geometry.input_widths, geometry.head_dim)
-    with pytest.raises(ValueError, match=r"kv: group 4 does not divide all of 2"):
-        precision(kv={"bits": 4, "group": 4}).check(geometry.input_widths, geometry.head_dim)
 
 
 def test_a_precision_says_what_it_is() -> None:

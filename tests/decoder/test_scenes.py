@@ -57,10 +57,6 @@ def test_the_pace_follows_what_is_kept(share: float) -> None:
     assert scene_caption(codes) == f"a walk, {wanted}"
 
 
-def test_a_single_frame_is_still() -> None:
-    assert scene_caption(np.zeros((1, TOKENS_PER_FRAME), int)) == "a walk, still"
-
-
 def walks() -> list[np.ndarray]:
     """Walks of every pace: a share of places changes with every frame."""
     rng = np.random.default_rng(0)

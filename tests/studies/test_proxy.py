@@ -81,7 +81,7 @@ def decode_rows(model, policy, prompts, given, n_frames, choose):
     codes[:, :n_given] = given.reshape(len(texts), -1)
     x = np.tile(arrays["begin"], (len(texts), 1))
     for step in range(config.n_steps):
-        hidden = decode_step(config, policy, weights, state, x)
+        hidden = decode_step(state, x)
         if step >= n_given:
             codes[:, step] = choose(hidden.astype(np.float64) @ arrays["head"].T)
         x = arrays["embed_visual"][codes[:, step]]

@@ -43,6 +43,7 @@ x 16 bits: 64 KiB for 256 x 128).
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from math import isqrt
 from typing import ClassVar, Literal
 
@@ -132,11 +133,8 @@ class Groups:
             return
         self.merged[layer] = True
         group, slot = joined[row, head, token], first + token
-        _, example, index = np.unique(
-            (row * self.cache.n_kv_heads + head) * self.cache.n_slots + group,
-            return_index=True,
-            return_inverse=True,
-        )
+        place = np.ravel_multi_index((row, head, group), members.shape)
+        _, example, index = np.unique(place, return_index=True, return_inverse=True)
         newest = np.zeros(len(example), np.intp)
         np.maximum.at(newest, index, slot)
         row_of, head_of, old = row[example], head[example], group[example]
@@ -180,18 +178,14 @@ class TempCache(AttentionPolicy):
 
     def begin(self, cache: CacheShape) -> Groups:
         """Every token by itself."""
+        per_frame = cache.tokens_per_frame
         if cache.n_slots > MOST_MEMBERS:
             problem = f"{cache.n_slots:,} tokens are more than a count of 16 bits holds"
             cure = f"decode at most {MOST_MEMBERS:,} tokens, prompt included"
             raise InputError(f"attention {self.kind}", problem, cure)
-        if self.search == "window3x3" and isqrt(cache.tokens_per_frame) ** 2 != (
-            cache.tokens_per_frame
-        ):
-            raise InputError(
-                f"attention {self.kind}: search",
-                f"{self.search!r} needs square frames, got {cache.tokens_per_frame} tokens a frame",
-                "take 'aligned' or 'full'",
-            )
+        if self.search == "window3x3" and isqrt(per_frame) ** 2 != per_frame:
+            problem = f"{self.search!r} needs square frames, got {per_frame} tokens a frame"
+            raise InputError("attention temp_cache: search", problem, "take 'aligned' or 'full'")
         return Groups.of(cache)
 
     def select(self, state: Groups, layer: int, query: Query) -> Selection:
@@ -302,8 +296,7 @@ def neighbours(tokens_per_frame: int) -> Iterator[Ints]:
     """
     side = isqrt(tokens_per_frame)
     line, column = np.divmod(np.arange(tokens_per_frame), side)
-    for down in (-1, 0, 1):
-        for right in (-1, 0, 1):
-            y, x = line + down, column + right
-            inside = (y >= 0) & (y < side) & (x >= 0) & (x < side)
-            yield np.where(inside, y * side + x, -1)
+    for down, right in product((-1, 0, 1), repeat=2):
+        y, x = line + down, column + right
+        inside = (y >= 0) & (y < side) & (x >= 0) & (x < side)
+        yield np.where(inside, y * side + x, -1)

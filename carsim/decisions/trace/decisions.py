@@ -228,16 +228,13 @@ def rethreshold(trace: Trace, tau: float | Sequence[float]) -> Decisions:
     )
 
 
-def rescope(
-    decisions: Decisions, pairs: Sequence[tuple[int, int]], scope: Scope, batch: int | None = None
-) -> Decisions:
+def rescope(decisions: Decisions, scope: Scope, batch: int | None = None) -> Decisions:
     """Let rows decide together: a unit replays only if all its rows would.
 
     Open loop, as the scores were made under the finer scope.
 
     Args:
         decisions: Decisions of the same or a finer scope.
-        pairs: Guidance pairs.
         scope: The coarser scope; the scope they have already returns them as they are.
         batch: Rows that run as one batch, for scope ``batch``; all rows when left out.
 
@@ -249,10 +246,10 @@ def rescope(
         raise InputError("decision scope", problem, "capture a trace with the finer scope")
     if scope == decisions.scope:
         return decisions
-    units = decision_units(scope, pairs, decisions.n_rows, batch)
-    replay, label = unanimous(decisions.replay, units), f"{decisions.label}, re-scoped to {scope}"
-    made = replace(decisions, replay=replay, label=f"{label} (open loop)", scope=scope)
-    return replace(made, source="re-scoped (open loop)", pairs=tuple(pairs))
+    units = decision_units(scope, decisions.pairs, decisions.n_rows, batch)
+    label = f"re-scoped to {scope} (open loop)"
+    made = decisions.taken(label, scope=scope, source="re-scoped (open loop)")
+    return replace(made, replay=unanimous(decisions.replay, units))
 
 
 def dense(n_steps: int, n_layers: int, n_rows: int, pairs: Pairs = ()) -> Decisions:

@@ -30,25 +30,16 @@ def resample(
         decisions: Decisions to extend.
         rng: Source of randomness.
         tokens_per_frame: N.
-        n_rows: Rows wanted, at least the rows there are.
-        n_frames: Frames wanted, at least the frames there are.
+        n_rows: Rows wanted, at least the rows there are; those there are by default.
+        n_frames: Frames wanted, likewise.
 
     Raises:
-        InputError: Fewer rows or frames than there are, rows that are no whole number of pairs,
-            more frames from a single one, or more frames where reads were recorded.
+        InputError: Rows that are no whole number of pairs, more frames from a single one, or more
+            frames where reads were recorded.
     """
     have_frames = decisions.n_steps // tokens_per_frame
     n_rows = decisions.n_rows if n_rows is None else n_rows
     n_frames = have_frames if n_frames is None else n_frames
-    if n_rows < decisions.n_rows or n_frames < have_frames:
-        raise InputError(
-            "resampling",
-            f"{size(n_rows, n_frames)} are fewer than the {size(decisions.n_rows, have_frames)} "
-            "there are",
-            "leave out resampling to use a part of the trace",
-        )
-    if (n_rows, n_frames) == (decisions.n_rows, have_frames):
-        return decisions
     if n_frames > have_frames:
         decisions.refuse_recorded("resampling")
         if have_frames == 1:
@@ -92,20 +83,11 @@ def crop(decisions: Decisions, n_frames: int, tokens_per_frame: int) -> Decision
     """The first frames alone: exactly what a shorter video decides.
 
     Args:
-        decisions: Decisions of at least as many frames.
+        decisions: Decisions of more frames.
         n_frames: Frames wanted.
         tokens_per_frame: N.
-
-    Raises:
-        InputError: No frame, or more than there are.
     """
-    have_frames = decisions.n_steps // tokens_per_frame
-    if not 1 <= n_frames <= have_frames:
-        problem = f"expected 1 to the {have_frames} that there are, got {n_frames}"
-        raise InputError("frames", problem, "resample decisions for a longer video")
-    if n_frames == have_frames:
-        return decisions
-    label = f"the first {n_frames} of {count(have_frames, 'frame')}"
+    label = f"the first {n_frames} of {decisions.n_steps // tokens_per_frame} frames"
     return decisions.taken(label, steps=slice(n_frames * tokens_per_frame), frames=slice(n_frames))
 
 
@@ -126,9 +108,9 @@ def enlarge(decisions: Decisions, tokens_per_frame: int, wanted_per_frame: int) 
     """
     if wanted_per_frame == tokens_per_frame:
         return decisions
-    side, wanted_side = isqrt(tokens_per_frame), isqrt(max(0, wanted_per_frame))
-    are_squares = side**2 == tokens_per_frame and wanted_side**2 == wanted_per_frame
-    if not are_squares or wanted_side < side:
+    side, wanted_side = isqrt(tokens_per_frame), isqrt(wanted_per_frame)
+    squares = side**2, wanted_side**2
+    if squares != (tokens_per_frame, wanted_per_frame) or wanted_side < side:
         problem = f"frames of {tokens_per_frame} tokens cannot be enlarged to {wanted_per_frame}"
         cure = "take the square of a larger number, of square frames"
         raise InputError("tokens per frame", problem, cure)

@@ -1,6 +1,5 @@
 """Traces by name: those that ship with carsim, and those in the folder ``traces``."""
 
-import os
 import zipfile
 from importlib.resources import files
 from pathlib import Path
@@ -74,6 +73,4 @@ def trace_path(name_or_path: str | Path, beside: Path = Path()) -> Path:
     guess = closest(name, [*shipped, *(local.stem for local in traces_in(LOCAL))])
     problem = "is neither a trace file nor the name of a trace"
     cure = f"{guess}shipped are {', '.join(shipped) or 'none'}"
-    if os.path.isfile(f"{path}.npz"):  # noqa: PTH113 - never raises, whatever the path
-        cure = f"did you mean {name}.npz"
     raise InputError(name if name.isprintable() and name else repr(name), problem, cure)

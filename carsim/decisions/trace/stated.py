@@ -84,13 +84,9 @@ def text_of(workload: Workload, model: "Model") -> tuple[int, int]:
     tokens = TEXT_TOKENS if workload.tokens is None else workload.tokens
     most = model.context
     if most is not None and prompt + tokens > most:
-        and_more = "" if prompt > most else f" and {tokens:,} more"
-        raise InputError(
-            "`workload`",
-            f"a prompt of {count(prompt, 'token')}{and_more} is longer than the context of "
-            f"{model.name}, {most:,} tokens",
-            "shorten the text, or change model.context",
-        )
+        text = f"{prompt:,} tokens and {tokens:,} new ones"
+        problem = f"{text} are more than the context of {model.name}, {most:,} tokens"
+        raise InputError("`workload`", problem, "shorten the text, or change model.context")
     return prompt, tokens
 
 
@@ -108,12 +104,9 @@ def _replays(
     if workload.pairs is not None:
         by_chance = agreement_of(0.0, ratio)
         if workload.pairs < by_chance - 1e-9:
-            raise InputError(
-                "`workload`",
-                f"pairs: rows that replay in {ratio:.4g} of their steps agree in {by_chance:.4g} "
-                f"by chance alone, got {workload.pairs:g}",
-                "take that or more",
-            )
+            chance = f"rows that replay in {ratio:.4g} of their steps agree in {by_chance:.4g}"
+            problem = f"pairs: {chance} by chance alone, got {workload.pairs:g}"
+            raise InputError("`workload`", problem, "take that or more")
         correlation = correlation_of(workload.pairs, ratio)
     agree = agreement_of(correlation, ratio)
     noted = "" if workload.pairs is not None else " (assumed)"

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.base.errors import InputError
-from carsim.decisions.trace.npz import NpzArchive, npz_bytes, write_bytes
+from carsim.decisions.trace.npz import Header, NpzArchive, npz_bytes, write_bytes
 
 FRAME_PIXELS = 64
 """Height and width of a frame."""
@@ -70,13 +70,8 @@ def load_codebook(path: str | Path) -> Codebook:
         InputError: The file is missing, damaged, or holds something else.
     """
     archive = NpzArchive(Path(path))
-    header = archive.headers.get("codes")
-    if (
-        header is None
-        or header.dtype != np.uint8
-        or header.shape[1:] != (_VALUES,)
-        or not header.shape[0]
-    ):
+    header = archive.headers.get("codes") or Header((), np.dtype(np.uint8))
+    if header.dtype != np.uint8 or header.shape[1:] != (_VALUES,) or not header.shape[0]:
         problem = f"not a codebook: expected array 'codes', uint8 of shape (K, {_VALUES})"
         raise InputError(str(path), problem, "name the codebook that the recipe's tokens are of")
     return Codebook(archive.read("codes"))
@@ -89,10 +84,7 @@ def frames_to_patches(frames: Frames) -> Frames:
         InputError: Frames of another size or type.
     """
     if frames.shape[1:] != (FRAME_PIXELS, FRAME_PIXELS, 3) or frames.dtype != np.uint8:
-        raise InputError(
-            "frames",
-            f"expected uint8 of shape (T, {FRAME_PIXELS}, {FRAME_PIXELS}, 3), "
-            f"got {frames.dtype} of shape {frames.shape}",
-        )
+        wanted = f"uint8 of shape (T, {FRAME_PIXELS}, {FRAME_PIXELS}, 3)"
+        raise InputError("frames", f"expected {wanted}, got {frames.dtype} of {frames.shape}")
     grid = frames.reshape(-1, GRID, PATCH_PIXELS, GRID, PATCH_PIXELS, 3)
     return grid.swapaxes(2, 3).reshape(-1, TOKENS_PER_FRAME, _VALUES)

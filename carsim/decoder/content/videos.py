@@ -77,7 +77,9 @@ def read_video(path: Path, n_frames: int | None = None, every: int = 1) -> Frame
     most = MOST_FRAMES + 1 if n_frames is None else n_frames
     try:
         if path.is_dir() or path.suffix.lower() == ".gif":
-            with closing(_pictures(path) if path.is_dir() else _gif(path)) as pictures:
+            gif = library("imageio.v3", VIDEO_CONTENT).imiter
+            opened = _pictures(path) if path.is_dir() else gif(path, plugin="pillow")
+            with closing(opened) as pictures:
                 chosen = islice(pictures, 0, most * every, every)
                 frames = [_small(picture, path) for picture in chosen]
         else:
@@ -88,8 +90,7 @@ def read_video(path: Path, n_frames: int | None = None, every: int = 1) -> Frame
         told = first_line(error)
         raise InputError(str(path), f"cannot be decoded ({told})", "check the file") from None
     if len(frames) < (n_frames or 1):
-        what = f"{len(frames)} frames at every {every}"
-        problem = f"has {what}, {n_frames or 1} are asked for"
+        problem = f"has {len(frames)} frames at every {every}, {n_frames or 1} are asked for"
         raise InputError(str(path), problem, "ask for fewer frames, or lower `every`")
     if n_frames is None and len(frames) > MOST_FRAMES:
         raise InputError(str(path), f"has more than {MOST_FRAMES} frames", "raise `every`")
@@ -132,11 +133,6 @@ def _pictures(folder: Path) -> Generator[NDArray[Any], None, None]:
         if file.is_symlink():
             raise InputError(str(file), "is a link", "copy the picture into the folder")
         yield io.imread(file, plugin="pillow")
-
-
-def _gif(path: Path) -> Generator[NDArray[Any], None, None]:
-    with library("imageio.v3", VIDEO_CONTENT).imopen(path, "r", plugin="pillow") as file:
-        yield from file.iter()
 
 
 def _decoded(path: Path, most: int, every: int) -> Frames:

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decoder_oracle import decode_with, naive_rows
+from decoder_oracle import decode_with
 from hypothesis import given
 from hypothesis import strategies as st
 from tiny import tiny_design, tiny_trace
 
-from carsim.base.errors import InputError, MisfitError
+from carsim.base.errors import InputError
 from carsim.cost.capacity import contents as contents_of
 from carsim.decisions.attention import CacheShape, Dense, TempCache
 from carsim.decisions.trace import Trace
@@ -70,33 +70,6 @@ def make_video(n_frames: int = 6) -> Config:
 
 def decoded(policy: Any, rows: Any = slice(None), config: Config | None = None) -> DecodedLog:
     return run(config or make_video(), DecoderPolicy((0.0, 0.0), attention=policy), rows)[2]
-
-
-@every_search
-@pytest.mark.parametrize("theta", [0.3, 0.95])
-def test_the_decoder_equals_the_naive_one(search: Any, theta: float) -> None:
-    """Closed loop, together with replay, rows of other prompt lengths."""
-    config, policy = make_video(), TempCache(theta=theta, search=search)
-    naive = naive_rows(
-        config,
-        DecoderPolicy((0.0, 0.0), attention=policy),
-        merges=lambda prompt, token, plain: slow_groups(policy, 4, prompt, token, plain),
-    )
-    kept = decoded(policy)
-    assert 0 < kept.replay.mean() < 1
-    np.testing.assert_array_equal(kept.replay, naive.replay)
-    np.testing.assert_allclose(kept.residual, naive.residual, atol=1e-10)
-    assert not np.allclose(kept.residual, decoded(Dense()).residual)
-
-
-@every_search
-@pytest.mark.parametrize("theta", [1.0000001, 2.0])
-def test_a_theta_beyond_one_is_dense_to_the_bit(search: Any, theta: float) -> None:
-    config = make_video(4)
-    same = decoded(TempCache(theta=theta, search=search), config=config)
-    dense = decoded(Dense(), config=config)
-    assert same.residual.tobytes() == dense.residual.tobytes()
-    np.testing.assert_array_equal(same.tokens, dense.tokens)
 
 
 @every_search
@@ -259,13 +232,3 @@ def test_bytes_of_a_step_are_those_of_the_policy() -> None:
     row = run_design(design, [trace]).row("temp_cache/static")
     moved = sum(row.simulation.totals["attention"].dram_bytes)
     assert moved == 4 * 4 * (kv.bytes_of(2 * tokens * 64) + kv.bytes_of(2 * 64) + own).sum()
-
-
-def test_longer_videos_fit_where_keys_merge() -> None:
-    trace, plain = tiny_merged(40), tiny_trace(n_frames=4)
-    (use,) = [each for each in run_design(tiny_design(OWN), [trace]).fit.memories if each.contents]
-    taken = tiny_design().board.memories["ps_ddr"].reserve_mib + use.free_bytes / 2**20
-    reserve = f"board.memories.ps_ddr.reserve_mib={taken}"  # nothing is left
-    assert run_design(tiny_design(OWN, reserve), [trace]).fit.fits
-    with pytest.raises(MisfitError, match="KV cache"):
-        run_design(tiny_design(reserve), [plain])

@@ -33,14 +33,6 @@ def test_agreement_and_correlation_lead_to_one_another(correlation: float, p: fl
     assert agreement_of(1.0, p) == pytest.approx(1, abs=1e-9)
 
 
-def test_agreement_is_what_draws_show() -> None:
-    rng = np.random.default_rng(0)
-    first, other = rng.standard_normal((2, 10**6))
-    second = 0.7 * first + np.sqrt(1 - 0.7**2) * other
-    agree = ((first > 1.0364) == (second > 1.0364)).mean()  # 15 %
-    assert agree == pytest.approx(agreement_of(0.7, 0.15), abs=SIGMAS * 0.0005)
-
-
 def test_agreements_out_of_reach_give_an_end() -> None:
     assert correlation_of(0.1, 0.5) == pytest.approx(0)
     assert correlation_of(1.0, 0.5) == 1

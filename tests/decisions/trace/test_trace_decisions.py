@@ -176,17 +176,17 @@ def test_units_partition_the_rows() -> None:
 def test_rescoping_is_open_loop_and_only_coarsens() -> None:
     trace = make_trace()
     rows = captured(trace)
-    pairs = rescope(rows, trace.meta.guidance_pairs, "pair")
-    batch = rescope(pairs, trace.meta.guidance_pairs, "batch", batch=4)
+    pairs = rescope(rows, "pair")
+    batch = rescope(pairs, "batch", batch=4)
     assert pairs.source == batch.source == "re-scoped (open loop)"
     assert pairs.label == f"{rows.label}, re-scoped to pair (open loop)"
     both = rows.replay[..., 0] & rows.replay[..., 1]
     np.testing.assert_array_equal(pairs.replay[..., 0], both)
     everyone = np.broadcast_to(rows.replay.all(-1, keepdims=True), rows.replay.shape)
     np.testing.assert_array_equal(batch.replay, everyone)
-    assert rescope(rows, (), "row") is rows
+    assert rescope(rows, "row") is rows
     with pytest.raises(InputError, match="'row' is finer than 'pair'"):
-        rescope(pairs, (), "row")
+        rescope(pairs, "row")
 
 
 def test_resampling_keeps_pairs_whole_and_the_first_frame_dense() -> None:
@@ -209,14 +209,11 @@ def test_resampling_keeps_pairs_whole_and_the_first_frame_dense() -> None:
 def test_resampling_single_rows_and_nothing_at_all() -> None:
     decisions = captured(make_trace(guidance_pairs=()))
     rng = np.random.default_rng(0)
-    assert resample(decisions, rng, tokens_per_frame=4).source == "captured"
     assert resample(decisions, rng, tokens_per_frame=4, n_rows=7).replay.shape == (12, 2, 7)
 
 
 def test_resampling_refuses_what_it_cannot_do() -> None:
     rng = np.random.default_rng(0)
-    with pytest.raises(InputError, match="fewer than the 4 rows"):
-        resample(captured(make_trace()), rng, tokens_per_frame=4, n_rows=2)
     with pytest.raises(InputError, match="3 extra rows are no whole number of guidance pairs"):
         resample(captured(make_trace()), rng, tokens_per_frame=4, n_rows=7)
     with pytest.raises(InputError, match="never replays"):
@@ -273,10 +270,6 @@ def test_cropping_keeps_the_first_frames() -> None:
     np.testing.assert_array_equal(part.replay, decisions.replay[:8])
     assert part.source == "captured"
     assert part.label.endswith("the first 2 of 3 frames")
-    assert crop(decisions, 3, 4) is decisions
-    for n_frames in (0, 4):
-        with pytest.raises(InputError, match="expected 1 to the 3 that there are"):
-            crop(decisions, n_frames, 4)
 
 
 def test_larger_frames_decide_as_the_tokens_at_their_place() -> None:
@@ -294,7 +287,7 @@ def test_larger_frames_decide_as_the_tokens_at_their_place() -> None:
     doubled = enlarge(decisions, 4, 16)
     assert replay_ratio(doubled.replay, 16) == replay_ratio(decisions.replay, 4)
     assert enlarge(decisions, 4, 4) is decisions
-    for wanted in (1, 8, 0, -4):
+    for wanted in (1, 8):
         with pytest.raises(InputError, match="cannot be enlarged"):
             enlarge(decisions, 4, wanted)
 

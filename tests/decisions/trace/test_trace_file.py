@@ -85,15 +85,6 @@ def test_equal_traces_give_equal_bytes(tmp_path: Path) -> None:
     assert first.sha256 == second.sha256 != other.sha256
 
 
-def test_scores_too_large_for_half_precision_stay_single(tmp_path: Path) -> None:
-    trace = make_trace()
-    tas = trace.tas.copy()
-    tas[-1, 0, 0] = 1e6
-    trace = replace(trace, tas=tas, replay=trace.meta.replay.exceeds(tas))
-    assert save_trace(tmp_path / "a.npz", trace).tas.dtype == np.float32
-    assert load_trace(tmp_path / "a.npz").tas[-1, 0, 0] == 1e6
-
-
 @given(
     tau=st.floats(-4, 4),
     offsets=st.lists(st.floats(-1e-3, 1e-3), min_size=16, max_size=16),
