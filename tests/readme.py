@@ -189,21 +189,23 @@ def _words(line: str) -> list[str]:
     return re.findall(r"[A-Za-z]+", line)[:3]
 
 
-def execute(block: Block, folder: Folder) -> str:
-    """Run a block; empty if all is as shown, else what differs."""
+def execute(block: Block, folder: Folder) -> tuple[str, str]:
+    """Run a block; what differs from what is shown, and the block as it should be."""
     if block.language == "yaml":
         name = block.body.splitlines()[0].removeprefix("#").strip()
         (folder.path / name).write_text(block.body, encoding="utf-8")
-        return ""
+        return "", block.body
     if block.language == "python":
-        return run_doctest(block, folder)[0]
+        return run_doctest(block, folder)
+    differing, body = "", ""
     for command, shown in commands(block.body):
         printed = run_command(command, folder)
+        new = refreshed(shown, printed)
+        body += f"$ {command}\n{new}"
         if not matches(shown, printed):
-            new = refreshed(shown, printed)
             lines = difflib.ndiff(shown.splitlines(), new.splitlines())
-            return f"line {block.line}: $ {command}\n" + "\n".join(lines)
-    return ""
+            differing += "\n".join([f"line {block.line}: $ {command}", *lines, ""])
+    return differing, body
 
 
 class Examples(doctest.DocTestRunner):
@@ -244,17 +246,7 @@ def refresh(document: Path) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Folder(Path(name))
         for block in blocks(text):
-            body = block.body
-            if block.language == "console":
-                body = "".join(
-                    f"$ {command}\n{refreshed(shown, run_command(command, folder))}"
-                    for command, shown in commands(body)
-                )
-            elif block.language == "python":
-                _, body = run_doctest(block, folder)
-            else:
-                execute(block, folder)
-            result += text[done : block.start] + body
+            result += text[done : block.start] + execute(block, folder)[1]
             done = block.end
     document.write_text(result + text[done:], encoding="utf-8")
 

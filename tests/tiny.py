@@ -12,7 +12,6 @@ from carsim.design import Design, load_design
 from carsim.hardware.technology import Resources
 from carsim.runs.pipeline import run
 from carsim.runs.report import Report
-from carsim.workload.model import LinearHead, Model
 
 DESIGN_YAML = """\
 name: toy
@@ -49,15 +48,6 @@ def write_inputs(folder: Path, **changes: Any) -> tuple[str, str]:
     design.write_text(DESIGN_YAML, encoding="utf-8")
     save_trace(trace, tiny_trace(**changes))
     return str(design), str(trace)
-
-
-def head_weights_per_step(model: Model) -> int:
-    """Weights of the head that a step reads: layers and classifier once per code."""
-    stored, head = model.head.stored_weights(model.body), model.head
-    if isinstance(head, LinearHead):
-        return stored
-    of_input = model.body.hidden_size * head.hidden_size
-    return of_input + head.n_codes * (stored - of_input)
 
 
 @cache

@@ -13,8 +13,7 @@ from carsim.base.yaml_file import parse_yaml
 from carsim.decisions.attention import Streaming
 from carsim.design import build_design, load_design, override
 from carsim.design.document import design_yaml
-from carsim.workload.body import Body
-from carsim.workload.model import DepthTransformer, LinearHead
+from carsim.workload.model import DepthTransformer, LinearHead, Model
 from carsim.workload.precision import Precision
 
 
@@ -26,10 +25,6 @@ def written(folder: Path, text: str, name: str = "d.yaml") -> str:
 
 def as_yaml(raw: dict[str, Any]) -> str:
     return yaml.safe_dump(json.loads(json.dumps(raw)))  # without aliases for what it holds twice
-
-
-def with_sections(**sections: object) -> str:
-    return as_yaml(raw_design() | sections)
 
 
 @given(designs())
@@ -65,24 +60,17 @@ def test_whole_numbers_serve_as_numbers_but_not_the_other_way_round(tmp_path: Pa
 
 
 def test_a_preset_gives_what_the_file_leaves_out(tmp_path: Path) -> None:
-    text = with_sections(model={"preset": "tiny", "kv": {"bits": 4}, "body": {"ffn_size": 99}})
-    model = load_design(written(tmp_path, text)).model
-    assert model.name == "tiny"
-    assert model.kv == Precision(bits=4)
-    assert model.body == Body(
-        n_layers=4, hidden_size=64, n_heads=4, n_kv_heads=4, ffn_size=99
-    )  # 172 in the preset
+    def given(**model: object) -> Model:
+        return load_design(written(tmp_path, as_yaml(raw_design() | {"model": model}))).model
 
-
-def test_a_head_of_another_kind_replaces_that_of_the_preset(tmp_path: Path) -> None:
+    model = given(preset="tiny", kv={"bits": 4}, body={"ffn_size": 99})
+    preset = load_design("zcu102", ["model.preset=tiny"]).model.body
+    assert (model.name, model.kv) == ("tiny", Precision(bits=4))
+    assert model.body == preset.model_copy(update={"ffn_size": 99}) != preset
+    # A head of another kind replaces that of the preset, one of the same kind changes it.
     other = {"kind": "linear", "vocabulary": 7}
-    text = with_sections(model={"preset": "vila_u_7b", "head": other})
-    assert load_design(written(tmp_path, text)).model.head == LinearHead(vocabulary=7)
-
-
-def test_a_head_of_the_same_kind_changes_that_of_the_preset(tmp_path: Path) -> None:
-    text = with_sections(model={"preset": "vila_u_7b", "head": {"n_codes": 8}})
-    head = load_design(written(tmp_path, text)).model.head
+    assert given(preset="vila_u_7b", head=other).head == LinearHead(vocabulary=7)
+    head = given(preset="vila_u_7b", head={"n_codes": 8}).head
     assert isinstance(head, DepthTransformer)
     assert (head.n_codes, head.hidden_size) == (8, 2560)
 

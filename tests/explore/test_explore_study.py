@@ -43,7 +43,6 @@ def test_axes_spell_out_their_values(raw, expected):
         ({"axes": {"machine.cores": [1, 1]}}, "lists 1 twice; keep one"),
         ({"axes": {"machine.cores": [1, 10**20]}}, "holds 100000000000000000000; take a smaller"),
         ({"axes": {"policy.tau": {"range": [0, 1, 1e-320]}}}, "has inf values"),
-        ({"filters": ["-" * 999 + "1"]}, "is no expression"),
         ({"name": "a\x1b[31m"}, r"holds '\x1b', which is no text"),
         ({"axes": {"x": {"choice": {"\ud800": {"machine.cores": 1}}}}}, "invalid Unicode"),
         ({"axes": {"machine.cores": 4}}, "got 4; give a list of values, or one of range"),
@@ -70,7 +69,8 @@ def test_axes_spell_out_their_values(raw, expected):
         ({"axes": {"design": ["none"]}}, "none: is neither a YAML file nor a shipped design"),
         ({"set": {"machine.cores": 1}}, "machine.cores is set by set, too; set it in one place"),
         ({"filters": ["machine.cores <"]}, "$.filters: 'machine.cores <' is no expression"),
-        ({"filters": ["__import__('os')"]}, "which is not taken"),
+        ({"filters": ["policy.schedule < 3"]}, "has no value: '<' not supported"),
+        ({"filters": ["machine.cores > 4", "policy.batch == 4"]}, "no point: machine.cores > 4; p"),
         ({"filters": ["machine.cores.__class__"]}, "no field '__class__'"),
         ({"objectives": ["latencys"]}, "no metric 'latencys'; did you mean 'latency_s'?"),
         ({"name": "\ufeff", "objectives": ["\ufeff"]}, r"no metric '\ufeff'; known are"),
@@ -87,7 +87,7 @@ def test_axes_spell_out_their_values(raw, expected):
 def test_a_mistake_is_one_line_that_names_it(tmp_path, changes, message):
     path = write_study(tmp_path, **changes)
     with pytest.raises(InputError) as caught:
-        load_study(path).objectives  # noqa: B018 - read when they are first asked for
+        _ = load_study(path).objectives, make_points(load_study(path))
     assert message in str(caught.value)
     assert str(caught.value).isprintable()
 
@@ -96,18 +96,6 @@ def test_a_file_of_a_workload_lies_beside_its_study(tmp_path):
     (tmp_path / "work.yaml").write_text("kind: text\ntokens: 3\n")
     study = make_study(tmp_path, traces=None, workload="work.yaml")
     assert study.workload.text == "text:3"
-
-
-@pytest.mark.parametrize(
-    ("filters", "message"),
-    [
-        (["machine.cores > 4", "policy.batch == 4"], r"leave no point: machine\.cores > 4; policy"),
-        (["policy.schedule < 3"], "has no value: '<' not supported"),
-    ],
-)
-def test_filters_that_leave_nothing_or_compare_nothing_are_one_line(tmp_path, filters, message):
-    with pytest.raises(InputError, match=message):
-        make_points(make_study(tmp_path, filters=filters))
 
 
 def test_a_grid_is_every_combination_that_passes(tmp_path):

@@ -25,6 +25,8 @@ def test_a_condition_is_that_of_python(text: str) -> None:
         ("min(*a) > 1", "holds '\\*a'"),
         ("1 if a else 2", "which is not taken"),
         ("a.b() < 1", "which is not taken"),
+        ("__import__('os')", "which is not taken"),
+        ("-" * 999 + "1", "is no expression"),
         ("(" * 300 + "1" + ")" * 300, "is no expression"),
         ("1" * 1001, "is longer than 1000 characters"),
     ],

@@ -123,27 +123,20 @@ def test_a_full_disk_is_one_line_and_leaves_no_part_of_a_line(kept: Path, tmp_pa
 
 
 def test_a_folder_without_a_store_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"holds no store.txt; name the folder of a sweep"):
-        open_store(tmp_path)
-    (tmp_path / LOCK_FILE).touch()
-    with pytest.raises(InputError, match="has no result yet; wait for its sweep"):
-        open_store(tmp_path)
-    (tmp_path / STORE_FILE).write_text("no store\n")
-    with pytest.raises(InputError, match="is no store of carsim, or its first line is damaged"):
-        open_store(tmp_path)
-
-
-def test_a_store_of_an_older_schema_is_refused(swept: Path) -> None:
-    restated(swept, schema="3")
-    with pytest.raises(
-        InputError, match="is a store of schema '3'; this carsim has 5; name another"
+    for name, problem in (
+        ("other", r"holds no store.txt; name the folder of a sweep"),
+        (LOCK_FILE, "has no result yet; wait for its sweep"),
+        (STORE_FILE, "is no store of carsim, or its first line is damaged"),
     ):
-        open_store(swept)
+        (tmp_path / name).write_text("no store\n")
+        with pytest.raises(InputError, match=problem):
+            open_store(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("fact", "problem"),
     [
+        ("schema", "is a store of schema '0'; this carsim has 5; name another"),
         ("version", "was made by carsim 0, not by this"),
         ("code", "was made by other code of this carsim"),
         ("kind", "holds a 0, and this is none"),
