@@ -64,7 +64,7 @@ def sweep(study: str, workload: str | None, out: str, as_json: bool, **how: Any)
 
     loaded = load_study(study, work_of(workload))
     with open_folder(out) as store:
-        with sweep_progress(loaded.name) as tell:
+        with sweep_progress(loaded.name, front_only=how["front_only"]) as tell:
             done = fill(store, loaded, tell=tell, **how)
         status = show_results(store, loaded, done, out, as_json, has_front=how["front_only"])
         if store.counts().keys() == {"invalid"}:
@@ -113,15 +113,18 @@ MEANINGS = {
 
 
 @contextmanager
-def sweep_progress(name: str) -> Iterator["Tell"]:
-    """A bar with rate and time left on standard error, if that is a terminal."""
-    with progress_bar(name) as tell:
+def sweep_progress(name: str, *, front_only: bool = False) -> Iterator["Tell"]:
+    """A bar on standard error, if that is a terminal; of a front, a half of it is for bounds."""
+    with progress_bar(name, is_steady=not front_only) as tell:
 
         def tell_points(now: "Progress") -> None:
             if now.bounded is not None:
-                tell(*now.bounded, "bounds")
+                done, designs = now.bounded
+                tell(done, 2 * designs, "bounds")
                 return
-            rate = f"{now.points_per_minute:,.0f}/min" if now.evaluated else ""
-            tell(now.finished, now.total, rate)
+            done, most = now.counts.total(), now.total - now.dominated - now.misfits
+            rate = f", {now.points_per_minute:,.0f}/min" if now.evaluated else ""
+            first, at_most = (most, "at most ") if front_only else (0, "")
+            tell(first + done, first + most, f"evaluated {done:,} of {at_most}{most:,}{rate}")
 
         yield tell_points

@@ -59,8 +59,8 @@ class Progress:
         return 60 * self.evaluated / self.seconds if self.seconds else 0.0
 
 
-BOUNDS_TOLD = 256
-"""Designs that are bounded between two looks at how far it is."""
+TOLD_S = 0.1
+"""Seconds from one word on how far bounds are to the next."""
 
 Tell = Callable[[Progress], None]
 
@@ -195,13 +195,15 @@ def fill(
         KeyboardInterrupt: Ctrl-C was pressed; what was under way has been stored.
     """
     with interruptible() as stop:
-        begun = monotonic()
+        told = begun = monotonic()
 
         def step(done: int, designs: int) -> None:
+            nonlocal told
             if stop():
                 raise KeyboardInterrupt
-            if not done % BOUNDS_TOLD:
-                tell(Progress(0, 0, monotonic() - begun, Counter(), bounded=(done, designs)))
+            if (now := monotonic()) > told + TOLD_S:
+                tell(Progress(0, 0, now - begun, Counter(), bounded=(done, designs)))
+                told = now
 
         if scheduler is None and workers != 0:
             prepare()  # while it imports, points are made and what is stored is read
