@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import process_time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -82,11 +83,14 @@ def show_results(
     from carsim.report.stored_study import StoredStudy
 
     found, counts = StoredStudy.of(store), store.counts()
+    is_apart = click.get_current_context().params["workers"] != 0
+    processor_s = process_time() + (done.processor_s if is_apart else 0.0)
     files = export(found.frame, out, study_manifest(study))
     if as_json:
         document: dict[str, Any] = {"study": study.name, "points": counts.total(), **counts}
         document |= {"evaluated": done.evaluated, "seconds": round(done.seconds, 3)}
         document["points_per_minute"] = round(done.points_per_minute, 1)
+        document["processor_s"] = round(processor_s, 1)
         document |= {"folder": out, "files": files}
         show_json(document | (as_document(found) if has_front else {}))
     else:
@@ -97,7 +101,8 @@ def show_results(
             say(f"{done.total:,} bounded: {counts.total():,} evaluated, {proven}")
         if done.evaluated:
             rate = f"{done.points_per_minute:,.0f} points per minute"
-            say(f"{done.evaluated:,} of them now, in {done.seconds:,.1f} s ({rate})")
+            now = f"{done.evaluated:,} of them now, in {done.seconds:,.1f} s ({rate})"
+            say(f"{now}; processor time in all: {processor_s:,.0f} s")
         if has_front:
             print_front(found)
         say(f"Written to {out}: {', '.join(files)}")

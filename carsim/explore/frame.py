@@ -34,9 +34,10 @@ def frame_of(store: Store) -> "pd.DataFrame":
     """All results of a store.
 
     Columns: ``point`` (place in the study), one per axis by its name, ``status`` (``ok``,
-    ``misfit``, ``invalid``, ``failed``), ``reason`` and ``seconds`` that the evaluation took, and
-    the metrics of :data:`carsim.metrics.METRICS`, those from outside included. Missing numbers are
-    NaN; an axis whose values are lists or mappings, or text beside numbers, holds them as JSON.
+    ``misfit``, ``invalid``, ``failed``), ``reason``, ``seconds`` of a processor that the evaluation
+    took, and the metrics of :data:`carsim.metrics.METRICS`, those from outside included. Missing
+    numbers are NaN; an axis whose values are lists or mappings, or text beside numbers, holds them
+    as JSON.
     """
     import pandas as pd
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from math import fsum
 from pathlib import Path
 from time import monotonic
 from types import FrameType
@@ -37,6 +38,7 @@ class Progress:
         counts: Results by status.
         dominated: Points without a result that are proven to be dominated.
         misfits: Points without a result that are proven not to fit.
+        processor_s: Processor time of the points that this call has evaluated.
         bounded: Designs of which bounds have been computed, and of how many, until that is done.
     """
 
@@ -46,6 +48,7 @@ class Progress:
     counts: Counter[str]
     dominated: int = 0
     misfits: int = 0
+    processor_s: float = 0.0
     bounded: tuple[int, int] | None = None
 
     @property
@@ -232,12 +235,12 @@ def work_off(
     Raises:
         KeyboardInterrupt: It was stopped.
     """
-    counts, begun, evaluated = store.counts(), monotonic(), 0
+    counts, begun, evaluated, processor_s = store.counts(), monotonic(), 0, 0.0
 
     def progress() -> Progress:
         seconds = monotonic() - begun
         proven = chooser.dominated, chooser.misfits
-        return Progress(chooser.total, evaluated, seconds, Counter(counts), *proven)
+        return Progress(chooser.total, evaluated, seconds, Counter(counts), *proven, processor_s)
 
     tell(progress())
     first = [] if stop() else chooser.next()
@@ -253,6 +256,7 @@ def work_off(
                 store.add(results)
                 chooser.learn(results)
                 evaluated += len(results)
+                processor_s += fsum(row["seconds"] for _, row in results)
                 counts.update(row["status"] for _, row in results)
                 tell(progress())
     if stop() and progress().finished < chooser.total:

@@ -1,5 +1,6 @@
 """The certified front of a grid against the front of all of its points."""
 
+import math
 import os
 from contextlib import nullcontext
 
@@ -134,6 +135,8 @@ def test_one_bar_goes_once_through_bounds_and_designs(tmp_path, monkeypatch):
     study = make_study(tmp_path, axes=CLOCKS, objectives=["seconds_per_video", "dsp"])
     with Store() as store, sweep_progress("toy", front_only=True) as tell:
         done = fill(store, study, workers=0, front_only=True, tell=tell)
+        seconds = [row["seconds"] for _, _, row in store.rows()]
+        assert done.processor_s == pytest.approx(math.fsum(seconds))
     shares = [share for share, _ in told]
     assert shares == sorted(shares)
     assert (told[0][1], told[0][0] < 0.1, shares[-1] > 0.8) == ("bounds", True, True)
