@@ -6,11 +6,13 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from explore_study import make_study
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from carsim.base.errors import InputError, SolverError
+from carsim.cli import carsim
 from carsim.cli.sweep import sweep_progress
 from carsim.explore.bounds import bounds_of
 from carsim.explore.certified import CertifiedFront
@@ -184,6 +186,10 @@ def test_another_front_of_some_points_is_refused(tmp_path):
     for other in (({"dsp": "min"}, ()), (None, ["dsp <= 100"])):
         with pytest.raises(InputError, match="of 12 points, and others may be better there"):
             stored.seen(*other)
+    other = ["report", "--front", "--objective", "dsp", str(tmp_path / "out")]
+    assert "finish the sweep without --front-only" in str(
+        CliRunner().invoke(carsim, other).exception
+    )
     with pytest.raises(InputError, match="of 12 points, and others may be better there"):
         write_plot([str(tmp_path / "out")], "latency_s:machine.cores", tmp_path / "it.pdf")
     sweep(study, tmp_path / "out", workers=0)
