@@ -24,6 +24,7 @@ from carsim.cli import COMMANDS, carsim  # noqa: E402
 from carsim.decoder.recipe import recipe_schema  # noqa: E402
 from carsim.design.document import design_schema  # noqa: E402
 from carsim.design.load import load_design, shipped_designs, shipped_presets  # noqa: E402
+from carsim.explore import axis  # noqa: E402
 from carsim.explore.study import study_schema  # noqa: E402
 from carsim.hardware.expected import TABLE  # noqa: E402
 from carsim.hardware.memory import STANDARDS, AccessPattern  # noqa: E402
@@ -96,7 +97,8 @@ FILES = {
     ),
     "study": (
         study_schema,
-        "A study says which designs a sweep or a search evaluates: [explorer](../explorer.md).",
+        "A study says which designs a sweep or a search evaluates: [explorer](../explorer.md).\n\n"
+        + re.sub(r"``([^`]+)``", r"`\1`", (axis.__doc__ or "").partition("\n\n")[2]),
     ),
     "recipe": (
         recipe_schema,

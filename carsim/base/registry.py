@@ -107,7 +107,10 @@ class Registry(UserDict[str, Kind]):
 
     def unknown(self, name: object) -> tuple[str, str]:
         """Problem and cure of a name that is not in the registry."""
-        cure = choose(name, self.data, "known are")
+        words = {*str(name).split("_")}
+        titles = {each: {*str(getattr(kind, "title", "-")).split()} for each, kind in self.items()}
+        titled = (each for each, title in titles.items() if title <= words)
+        cure = choose(next(titled, name), self.data, "known are")
         return f"no {self.role} {shown(name)}", f"{cure}; a plugin may add it (`plugins`)"
 
     def follow(self, follower: Callable[[Kind], object]) -> None:

@@ -199,9 +199,10 @@ def _status(pressed: Sequence[int]) -> int:
 
 
 def _options(command: click.Command) -> dict[str, str]:
-    """The options of a command by the parameters that they set."""
+    """The options of a command, and that of a sweep it may read, by the parameters they set."""
     options = (param for param in command.params if isinstance(param, click.Option))
-    return {option.name: option.opts[-1] for option in options if option.name}
+    own = {option.name: option.opts[-1] for option in options if option.name}
+    return {"front_only": "--front-only", **own}
 
 
 def complain(text: str) -> None:

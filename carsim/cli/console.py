@@ -171,8 +171,12 @@ def progress(doing: str) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def progress_bar(name: str) -> Iterator[Callable[..., None]]:
+def progress_bar(name: str, *, is_steady: bool = True) -> Iterator[Callable[..., None]]:
     """A bar on standard error, if that is a terminal, that leaves nothing behind.
+
+    Args:
+        name: Name of the work.
+        is_steady: Its rate tells when it ends; the bar shows the time left, else the time so far.
 
     Yields:
         To be told how much is done, how much there is, and the rate in words.
@@ -183,7 +187,9 @@ def progress_bar(name: str) -> Iterator[Callable[..., None]]:
         return
     from rich import progress as bars
 
-    columns = (*bars.Progress.get_default_columns(), bars.TextColumn("{task.fields[rate]}"))
+    *usual, left = bars.Progress.get_default_columns()
+    time = left if is_steady else bars.TimeElapsedColumn()
+    columns = (*usual, time, bars.TextColumn("{task.fields[rate]}"))
     look: dict[str, Any] = {"console": console, "transient": True, "speed_estimate_period": 120}
     with bars.Progress(*columns, **look) as shown:
         task = shown.add_task(name, total=None, rate="")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import process_time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -64,7 +65,7 @@ def sweep(study: str, workload: str | None, out: str, as_json: bool, **how: Any)
 
     loaded = load_study(study, work_of(workload))
     with open_folder(out) as store:
-        with sweep_progress(loaded.name) as tell:
+        with sweep_progress(loaded.name, front_only=how["front_only"]) as tell:
             done = fill(store, loaded, tell=tell, **how)
         status = show_results(store, loaded, done, out, as_json, has_front=how["front_only"])
         if store.counts().keys() == {"invalid"}:
@@ -82,11 +83,14 @@ def show_results(
     from carsim.report.stored_study import StoredStudy
 
     found, counts = StoredStudy.of(store), store.counts()
+    is_apart = click.get_current_context().params["workers"] != 0
+    processor_s = process_time() + (done.processor_s if is_apart else 0.0)
     files = export(found.frame, out, study_manifest(study))
     if as_json:
         document: dict[str, Any] = {"study": study.name, "points": counts.total(), **counts}
         document |= {"evaluated": done.evaluated, "seconds": round(done.seconds, 3)}
         document["points_per_minute"] = round(done.points_per_minute, 1)
+        document["processor_s"] = round(processor_s, 1)
         document |= {"folder": out, "files": files}
         show_json(document | (as_document(found) if has_front else {}))
     else:
@@ -97,7 +101,8 @@ def show_results(
             say(f"{done.total:,} bounded: {counts.total():,} evaluated, {proven}")
         if done.evaluated:
             rate = f"{done.points_per_minute:,.0f} points per minute"
-            say(f"{done.evaluated:,} of them now, in {done.seconds:,.1f} s ({rate})")
+            now = f"{done.evaluated:,} of them now, in {done.seconds:,.1f} s ({rate})"
+            say(f"{now}; processor time in all: {processor_s:,.0f} s")
         if has_front:
             print_front(found)
         say(f"Written to {out}: {', '.join(files)}")
@@ -113,15 +118,18 @@ MEANINGS = {
 
 
 @contextmanager
-def sweep_progress(name: str) -> Iterator["Tell"]:
-    """A bar with rate and time left on standard error, if that is a terminal."""
-    with progress_bar(name) as tell:
+def sweep_progress(name: str, *, front_only: bool = False) -> Iterator["Tell"]:
+    """A bar on standard error, if that is a terminal; of a front, a half of it is for bounds."""
+    with progress_bar(name, is_steady=not front_only) as tell:
 
         def tell_points(now: "Progress") -> None:
             if now.bounded is not None:
-                tell(*now.bounded, "bounds")
+                done, designs = now.bounded
+                tell(done, 2 * designs, "bounds")
                 return
-            rate = f"{now.points_per_minute:,.0f}/min" if now.evaluated else ""
-            tell(now.finished, now.total, rate)
+            done, most = now.counts.total(), now.total - now.dominated - now.misfits
+            rate = f", {now.points_per_minute:,.0f}/min" if now.evaluated else ""
+            first, at_most = (most, "at most ") if front_only else (0, "")
+            tell(first + done, first + most, f"evaluated {done:,} of {at_most}{most:,}{rate}")
 
         yield tell_points

@@ -4,6 +4,15 @@ An axis is a dotted path of a design field, a pseudo path, or, with ``choice``, 
 values each set several fields at once. Pseudo paths are ``design`` (a file or a shipped name),
 ``trace`` (a file, or a list of them), ``workload`` (such as ``text:2048+512``), ``replay`` (false
 decodes without it), and ``video.frames`` and ``video.tokens_per_frame`` (a video of another size).
+
+Values of an axis are one of:
+
+- a list: ``[1, 2, 4]``;
+- ``range: {from: 1, to: 9, step: 2}`` or ``range: [1, 9, 2]``: 1, 3, 5, 7, 9; the step is 1 if
+  left out;
+- ``range: {from: 0, to: 1, points: 5}``: numbers at equal distances, 0 and 1 among them;
+- ``log2: {from: 128, to: 1024}`` or ``log2: [128, 1024]``: doubling, 128, 256, 512, 1024;
+- ``choice: {NAME: {PATH: VALUE}}``: under each name the fields that it sets.
 """
 
 import json

@@ -10,7 +10,7 @@ from warnings import catch_warnings
 from carsim.base.digests import DIGESTS, write_digests
 from carsim.base.environment import has_parquet
 from carsim.base.files import write_whole
-from carsim.base.text import count, shortened
+from carsim.base.text import count
 from carsim.decisions.trace.meta import SYNTHETIC
 from carsim.explore.code import MANIFEST
 from carsim.explore.columns import result_columns
@@ -34,9 +34,10 @@ def frame_of(store: Store) -> "pd.DataFrame":
     """All results of a store.
 
     Columns: ``point`` (place in the study), one per axis by its name, ``status`` (``ok``,
-    ``misfit``, ``invalid``, ``failed``), ``reason`` and ``seconds`` that the evaluation took, and
-    the metrics of :data:`carsim.metrics.METRICS`, those from outside included. Missing numbers are
-    NaN; an axis whose values are lists or mappings, or text beside numbers, holds them as JSON.
+    ``misfit``, ``invalid``, ``failed``), ``reason``, ``seconds`` of a processor that the evaluation
+    took, and the metrics of :data:`carsim.metrics.METRICS`, those from outside included. Missing
+    numbers are NaN; an axis whose values are lists or mappings, or text beside numbers, holds them
+    as JSON.
     """
     import pandas as pd
 
@@ -73,9 +74,9 @@ def origin_note(frame: "pd.DataFrame") -> str:
     made_up = [each for each in made if SYNTHETIC in each or not each.startswith(OF_A_DECODER)]
     if not made_up:
         return ""
-    labels = {SYNTHETIC if SYNTHETIC in each else shortened(each) for each in made_up}
-    named = labels.pop() if len(labels) == 1 else "made up, as column decisions says,"
-    return f"Decisions are {named} in {len(made_up):,} of {count(len(frame), 'point')}."
+    labels = {SYNTHETIC if SYNTHETIC in each else each for each in made_up}
+    named = labels.pop() if len(labels) == 1 else "made up, as column decisions says"
+    return f"In {len(made_up):,} of {count(len(frame), 'point')}, decisions are {named}."
 
 
 def export(

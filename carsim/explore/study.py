@@ -258,7 +258,7 @@ def _values_of(path: str, axes: Sequence[Axis]) -> Iterator[Any]:
 def _check_names(study: Study, place: str) -> None:
     """Refuse filters, objectives and constraints over what is not there."""
     axes = {axis.name for axis in study.axes}
-    for metric in study.objectives:
+    for metric in study.file.objectives:
         METRICS.find(metric, f"{place}: $.objectives")
     for kind, conditions in (("filters", study.filters), ("constraints", study.constraints)):
         for name in sorted({name for each in conditions for name in each.names} - axes):
@@ -330,9 +330,8 @@ def _fields(holder: Any) -> dict[str, list[Any]]:
     kind = _kind(holder)
     if not issubclass(kind, BaseModel):
         return {}
-    own = vars(holder) if kind is not holder else {}
     return {
-        name: [*([own[name]] if name in own else []), *sections_of(field.annotation)]
+        name: [getattr(holder, name, None), *sections_of(field.annotation)]
         for name, field in kind.model_fields.items()
     }
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from math import fsum
 from pathlib import Path
 from time import monotonic
 from types import FrameType
@@ -37,6 +38,7 @@ class Progress:
         counts: Results by status.
         dominated: Points without a result that are proven to be dominated.
         misfits: Points without a result that are proven not to fit.
+        processor_s: Processor time of the points that this call has evaluated.
         bounded: Designs of which bounds have been computed, and of how many, until that is done.
     """
 
@@ -46,6 +48,7 @@ class Progress:
     counts: Counter[str]
     dominated: int = 0
     misfits: int = 0
+    processor_s: float = 0.0
     bounded: tuple[int, int] | None = None
 
     @property
@@ -59,8 +62,8 @@ class Progress:
         return 60 * self.evaluated / self.seconds if self.seconds else 0.0
 
 
-BOUNDS_TOLD = 256
-"""Designs that are bounded between two looks at how far it is."""
+TOLD_S = 0.1
+"""Seconds from one word on how far bounds are to the next."""
 
 Tell = Callable[[Progress], None]
 
@@ -195,13 +198,15 @@ def fill(
         KeyboardInterrupt: Ctrl-C was pressed; what was under way has been stored.
     """
     with interruptible() as stop:
-        begun = monotonic()
+        told = begun = monotonic()
 
         def step(done: int, designs: int) -> None:
+            nonlocal told
             if stop():
                 raise KeyboardInterrupt
-            if not done % BOUNDS_TOLD:
-                tell(Progress(0, 0, monotonic() - begun, Counter(), bounded=(done, designs)))
+            if (now := monotonic()) > told + TOLD_S:
+                tell(Progress(0, 0, now - begun, Counter(), bounded=(done, designs)))
+                told = now
 
         if scheduler is None and workers != 0:
             prepare()  # while it imports, points are made and what is stored is read
@@ -233,12 +238,12 @@ def work_off(
     Raises:
         KeyboardInterrupt: It was stopped.
     """
-    counts, begun, evaluated = store.counts(), monotonic(), 0
+    counts, begun, evaluated, processor_s = store.counts(), monotonic(), 0, 0.0
 
     def progress() -> Progress:
         seconds = monotonic() - begun
         proven = chooser.dominated, chooser.misfits
-        return Progress(chooser.total, evaluated, seconds, Counter(counts), *proven)
+        return Progress(chooser.total, evaluated, seconds, Counter(counts), *proven, processor_s)
 
     tell(progress())
     first = [] if stop() else chooser.next()
@@ -254,6 +259,7 @@ def work_off(
                 store.add(results)
                 chooser.learn(results)
                 evaluated += len(results)
+                processor_s += fsum(row["seconds"] for _, row in results)
                 counts.update(row["status"] for _, row in results)
                 tell(progress())
     if stop() and progress().finished < chooser.total:

@@ -22,7 +22,7 @@ _POINTS: Columns = {
     "status": "`ok`; `misfit`: does not fit its board; `invalid`: was refused; `failed`: the "
     "process that evaluated it died",
     "reason": "what does not fit, or why the point was refused; empty if `ok`",
-    "seconds": "time that the evaluation took",
+    "seconds": "processor time that the evaluation took",
     **_METRICS,
 }
 

@@ -85,7 +85,7 @@ def test_a_sweep_and_its_front_do(call, prints, own, tmp_path):
     out = tmp_path / "swept"
     prints("sweep", study, "--out", out, "--workers", "0")
     printed = prints("report", out, "--front", "--out", out)
-    assert f"Decisions are {LABEL} in 2 of 4 points." in printed
+    assert f"In 2 of 4 points, decisions are {LABEL}." in printed
     assert call("report", out)[0] == 0
     (page,) = out.glob("*.html")
     assert page.read_text(encoding="utf-8").count("=every second token &lt;b&gt;") >= 1

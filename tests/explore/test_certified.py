@@ -1,16 +1,20 @@
 """The certified front of a grid against the front of all of its points."""
 
+import math
 import operator
 import os
-from contextlib import closing
+from contextlib import closing, nullcontext
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from explore_study import make_study
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from carsim.base.errors import InputError, SolverError
+from carsim.cli import carsim
+from carsim.cli.sweep import sweep_progress
 from carsim.explore.bounds import bounds_of
 from carsim.explore.certified import CertifiedFront
 from carsim.explore.evaluate import Evaluator
@@ -117,7 +121,7 @@ def test_it_goes_on_where_it_was_and_says_what_is_proven(tmp_path):
         store.add((point, *Evaluator(study).evaluate([point])) for point in first)
         done = fill(store, study, workers=0, front_only=True, tell=seen.append)
         again = fill(store, study, workers=0, front_only=True)
-        assert seen[0].counts.total() == 1
+        assert next(each for each in seen if not each.bounded).counts.total() == 1
         assert done.evaluated + 1 == done.counts.total() < 20
         assert done.dominated > 0
         assert done.misfits > 0
@@ -125,6 +129,23 @@ def test_it_goes_on_where_it_was_and_says_what_is_proven(tmp_path):
         assert (again.evaluated, again.finished) == (0, 24)
         whole = fill(store, study, workers=0)
         assert whole.evaluated == 24 - done.counts.total()
+
+
+def test_one_bar_goes_once_through_bounds_and_designs(tmp_path, monkeypatch):
+    told = []
+    bar = nullcontext(lambda done, total, words: told.append((done / total, words)))
+    monkeypatch.setattr("carsim.cli.sweep.progress_bar", lambda name, *, is_steady: bar)
+    monkeypatch.setattr("carsim.explore.sweep.TOLD_S", -1)
+    study = make_study(tmp_path, axes=CLOCKS, objectives=["seconds_per_video", "dsp"])
+    with Store() as store, sweep_progress("toy", front_only=True) as tell:
+        done = fill(store, study, workers=0, front_only=True, tell=tell)
+        seconds = [row["seconds"] for _, _, row in store.rows()]
+        assert done.processor_s == pytest.approx(math.fsum(seconds))
+    shares = [share for share, _ in told]
+    assert shares == sorted(shares)
+    assert (told[0][1], told[0][0] < 0.1, shares[-1] > 0.8) == ("bounds", True, True)
+    assert (0.5, "evaluated 0 of at most 12") in told
+    assert told[-1][1].startswith(f"evaluated {done.evaluated} of at most ")
 
 
 def test_a_result_below_its_bound_is_a_bug_that_is_told(tmp_path, monkeypatch):
@@ -167,6 +188,10 @@ def test_another_front_of_some_points_is_refused(tmp_path):
     for other in (({"dsp": "min"}, ()), (None, ["dsp <= 100"])):
         with pytest.raises(InputError, match="of 12 points, and others may be better there"):
             stored.seen(*other)
+    other = ["report", "--front", "--objective", "dsp", str(tmp_path / "out")]
+    assert "finish the sweep without --front-only" in str(
+        CliRunner().invoke(carsim, other).exception
+    )
     with pytest.raises(InputError, match="of 12 points, and others may be better there"):
         write_plot([str(tmp_path / "out")], "latency_s:machine.cores", tmp_path / "it.pdf")
     sweep(study, tmp_path / "out", workers=0)

@@ -76,6 +76,10 @@ def test_axes_spell_out_their_values(raw, expected):
         ({"name": "\ufeff", "objectives": ["\ufeff"]}, r"no metric '\ufeff'; known are"),
         ({"objectives": ["decisions"]}, "is neither better large nor small"),
         ({"objectives": {"latency_s": "least"}}, "should be 'min' or 'max', got 'least'"),
+        (
+            {"objectives": ["price_usd"]},
+            "$.objectives: no metric 'price_usd'; did you mean 'cost_usd'",
+        ),
         ({"constraints": ["dps < 1"]}, "$.constraints: no metric 'dps'; did you mean 'dsp'?"),
         ({"sampling": {"method": "lhs"}}, "lhs needs a number of points; give it"),
         ({"sampling": {"points": 3}}, "a grid has as many points as it has; leave it out"),
