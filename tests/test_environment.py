@@ -72,10 +72,9 @@ def test_the_fast_subset_names_tests_that_exist() -> None:
 
 MAY_RUN = {
     "base/plugins.py": {"exec"},  # of files that the user names on the command line
-    "decoder/capture.py": {"pickle"},  # to hash what is decoded
     "decoder/content/videos.py": {"subprocess"},  # FFmpeg, on files that the user names
     "explore/expression.py": {"eval"},  # of an expression whose nodes a table allows
-    "explore/workers.py": {"pickle"},  # between own processes
+    "explore/parcel.py": {"pickle"},  # between own processes
     "hardware/rtl/synthesise.py": {"subprocess"},  # Yosys, on gates of carsim's own
     "studio/serve.py": {"socket"},  # on this machine
     "testing/promise.py": {"pickle"},  # there and back

@@ -200,7 +200,7 @@ def test_another_front_of_some_points_is_refused(tmp_path):
 
 def test_processes_share_the_work_of_bounds(tmp_path, monkeypatch):
     monkeypatch.setattr("carsim.explore.grid.PART", 5)
-    axes = {**CLOCKS, "machine.kv_buffer_kib": [-1, 8], "policy.tau": [0.0, 0.5]}
+    axes = {**CLOCKS, "policy.tau": [0.0, 0.5], "policy.schedule": ["static", "drs"]}
     study = make_study(tmp_path, axes=axes, objectives=["latency_s", "energy_per_video_j", "dsp"])
     with closing(local_workers(study, 2)) as two:
         together = bounds_of(GridStudy(study, two))
