@@ -220,9 +220,9 @@ def test_both_renderings_show_the_numbers_of_a_plot():
         x_scale="log",
         y_scale="log",
     )
-    plots = [Plot("t", (named, lines), "alt", shares=way) for way in ("x", "y", "")]
+    plots = [Plot("t", (named, lines), "alt", shares=way) for way in ("x", "y")]
     assert json.loads(json.dumps(list(map(plotly, plots)))) == json.loads(CHARTS.read_text())
-    figure = draw(replace(plots[2], panels=(named,), misfit=True))
+    figure = draw(replace(plots[1], panels=(named,), misfit=True))
     assert [bar.get_width() for bar in figure.axes[0].patches] == [1.0, 2.0]
     assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == [*named.categories]
     assert figure.get_suptitle().startswith("MISFIT")
