@@ -137,8 +137,7 @@ class Answers:
         state = self._state(shown)
         model = FIELDS["model"].text(state, self._point(state).design)
         if not model:
-            cure = "choose a design whose model is a shipped one"
-            return {"target-error.children": f"the model of {state.design} has no preset; {cure}"}
+            return {"target-error.children": f"the model of {state.design} has no preset"}
         try:
             wanted = Wanted(state.work, Expression(text, "target", SAY), model=model)
             found = target_sections(wanted, search_target(wanted))
@@ -169,13 +168,10 @@ class Answers:
         for pinned in map(_pin, state.pins):
             comparison = RunComparison(self._point(pinned).run, point.run)
             what, changed = spec_table(comparison), changed_table(comparison)
-            told = (
-                f"What differs ({len(what.rows)}), and figures that changed ({len(changed.rows)})"
-            )
             tables = view.table_of(what, "what differs"), view.table_of(changed, "figures of both")
             parts += [
                 html.P(f"{pinned.title} (A), and this design (B): {headline(comparison)}"),
-                html.Details([html.Summary(told), *tables]),
+                html.Details([html.Summary("What differs, and figures that changed"), *tables]),
             ]
         return {"comparison.children": parts}
 
