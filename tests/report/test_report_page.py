@@ -101,10 +101,8 @@ def test_hostile_names_are_shown_and_do_nothing(folder: Path, page: Page, tmp_pa
     def evil(value: Any) -> Any:
         """All texts spoilt, and names of what the energy goes to."""
         if isinstance(value, dict):
-            return {
-                key + EVIL * (" " in key): part if key in KEPT else evil(part)
-                for key, part in value.items()
-            }
+            parts = ((key + EVIL * (" " in key), part) for key, part in value.items())
+            return {key: part if key in KEPT else evil(part) for key, part in parts}
         if isinstance(value, list):
             return list(map(evil, value))
         return value + EVIL if isinstance(value, str) else value

@@ -43,9 +43,7 @@ def spoil(path: Path, at: int) -> None:
         ("done", "store.txt", 16, "is no store of carsim, or its first line is damaged"),
     ],
 )
-def test_what_is_damaged_is_named_and_the_rest_is_marked_as_rescued(
-    written: Path, tmp_path: Path, of: str, file: str, at: int, what: str
-) -> None:
+def test_what_is_damaged_is_named_and_the_rest_is_marked(written, tmp_path, of, file, at, what):
     folder, new = tmp_path / of, tmp_path / "new"
     shutil.copytree(written / of, folder)
     assert call("report", folder, "--check").status == 0
