@@ -159,7 +159,7 @@ def test_runs_that_share_a_label_are_bars_of_their_own_policies(folders):
         (["one", "one"], "roofline", "a.pdf", "has two folders of one label; write DIR=LABEL"),
         (["one"], "front", "a.pdf", "one: holds other results; front needs folders of sweeps"),
         (["swept"], "roofline", "a.pdf", "holds other results; roofline needs folders of runs"),
-        (["two"], "timeline", "a.pdf", "holds no timeline.json"),
+        (["two"], "timeline", "a.pdf", "timeline.json: cannot be read"),
     ],
 )
 def test_a_figure_that_cannot_be_drawn_is_one_line(folders, names, what, out, problem):
