@@ -189,5 +189,5 @@ def test_only_the_page_in_the_folder_is_replaced_unasked(folder: Path, tmp_path:
     assert "my thesis" not in page.read_text()
     with pytest.raises(InputError, match="exists already"):
         write_page(folder, tmp_path, overwrite=True)
-    with pytest.raises(InputError, match="there is no folder"):
+    with pytest.raises(InputError, match="cannot be written"):
         write_page(folder, tmp_path / "no" / "page.html")

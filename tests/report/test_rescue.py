@@ -89,5 +89,5 @@ def test_what_cannot_be_rescued_and_what_need_not_be_are_refused(written: Path, 
     spoil(folder / "comparison.csv", 99)
     with pytest.raises(InputError, match="lies in the damaged folder"):
         rescue(folder, folder / "new")
-    with pytest.raises(InputError, match="exists already; name a new folder"):
+    with pytest.raises(InputError, match="exists already; name another folder"):
         rescue(folder, written)
