@@ -12,7 +12,7 @@ from carsim.report.folder import whole_folder
 from carsim.report.run_words import misfit_mark
 from carsim.report.stored import SUMMARY, summary
 from carsim.runs.report import Report
-from carsim.runs.timeline import check_window, record_timeline, usage_by_step
+from carsim.runs.timeline import record_timeline, usage_by_step
 
 REPORT = "report.html"
 """The page that ``carsim report`` adds."""
@@ -56,9 +56,6 @@ def save_report(
         InputError: The window is no part of the video, or the folder cannot be written.
     """
     tell = progress or (lambda _: None)
-    plan = report.chosen.simulation.plan
-    if timeline is not None:
-        check_window(*timeline, plan.n_steps, report.design.model.body.n_layers)
     with whole_folder(Path(folder), overwrite=overwrite, ours=OUTPUT_FILES) as into:
         tell("summary and comparison")
         _write_text(into / SUMMARY, json.dumps(summary(report), indent=2, allow_nan=False))

@@ -52,8 +52,6 @@ def write_page(
     page = folder / REPORT if out is None else Path(out)
     if out is not None and os.path.lexists(page) and not (overwrite and page.is_file()):
         raise InputError(str(page), "exists already", "name another, or set `overwrite`")
-    if not page.parent.is_dir():
-        raise InputError(str(page), "there is no folder to hold it", "make it first")
     links = [name for name in FILES if out is None and (folder / name).is_file()]
     if isinstance(found, StoredRun):
         write_whole(page, run_page(found, folder, links))

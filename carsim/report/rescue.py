@@ -70,9 +70,8 @@ def rescue(folder: Path, new: Path) -> dict[str, str]:
     lost = {name: what for name, what in found.items() if what}
     if set(lost.values()) <= {UNKNOWN}:
         raise InputError(str(folder), "is not damaged", "use it as it is")
-    if new.exists() or folder.resolve() in new.resolve().parents:
-        taken = "exists already" if new.exists() else "lies in the damaged folder"
-        raise InputError(str(new), taken, "name a new folder elsewhere")
+    if folder.resolve() in new.resolve().parents:
+        raise InputError(str(new), "lies in the damaged folder", "name one elsewhere")
     with whole_folder(new, overwrite=False, ours=()) as into:
         for name in found.keys() - lost.keys() - {STORE_FILE}:
             shutil.copyfile(folder / name, into / name)

@@ -25,7 +25,7 @@ from carsim.report.figures.slices import layer_plot, mixed_layer
 from carsim.report.html import unbroken
 from carsim.report.run_page import tiles
 from carsim.report.run_tables import fit_table, held, limits_note, limits_table
-from carsim.report.run_words import answer
+from carsim.report.run_words import Section, answer
 from carsim.report.stored_study import read_study
 from carsim.report.target import target_sections
 from carsim.studio import sweep, view
@@ -49,8 +49,8 @@ CHANGED = (
     *(f"of-{made}.hidden" for made in KINDS),
     *(f"{key}.options" for key in MENUS),
     *(f"{key}-error.children" for key in CONTROLS),
-    *(f"{key}.children" for key in ("title", "tiles", "misfit", "limits", "limits-note", "fit")),
-    *(f"{key}.children" for key in ("answer", "command", "breakdown-place", "roofline-place")),
+    *(f"{key}.children" for key in ("title", "tiles", "misfit", "limits", "answer", "command")),
+    *(f"{key}.children" for key in ("breakdown-place", "roofline-place")),
 )
 """Properties that answer at once."""
 
@@ -137,8 +137,7 @@ class Answers:
         state = self._state(shown)
         model = FIELDS["model"].text(state, self._point(state).design)
         if not model:
-            cure = "choose a design whose model is a shipped one"
-            return {"target-error.children": f"the model of {state.design} has no preset; {cure}"}
+            return {"target-error.children": f"the model of {state.design} has no preset"}
         try:
             wanted = Wanted(state.work, Expression(text, "target", SAY), model=model)
             found = target_sections(wanted, search_target(wanted))
@@ -169,13 +168,10 @@ class Answers:
         for pinned in map(_pin, state.pins):
             comparison = RunComparison(self._point(pinned).run, point.run)
             what, changed = spec_table(comparison), changed_table(comparison)
-            told = (
-                f"What differs ({len(what.rows)}), and figures that changed ({len(changed.rows)})"
-            )
             tables = view.table_of(what, "what differs"), view.table_of(changed, "figures of both")
             parts += [
                 html.P(f"{pinned.title} (A), and this design (B): {headline(comparison)}"),
-                html.Details([html.Summary(told), *tables]),
+                html.Details([html.Summary("What differs, and figures that changed"), *tables]),
             ]
         return {"comparison.children": parts}
 
@@ -242,17 +238,16 @@ class Answers:
         policies += [Shown(name, other.own, other) for name, other in pinned.items()]
         misfits = [f"MISFIT: {run.design} does not fit {design.board.name}.", *run.misfits]
         misfits += [f"Cure: {cure}." for cure in point.report.fit.cures]
+        limits: list[Section] = [
+            ("What limits each phase", [limits_table(run), limits_note(run)]),
+            ("What is full", [fit_table(run), *held(run)]),
+        ]
         said = (*answer(run), *run.warnings, *run.notes)
         return {
             "title.children": f"{run.design} on {design.board.name}: {run.own.policy}",
             "tiles.children": view.tiles_of(tiles(run)),
             "misfit.children": "" if run.fits else view.alert(misfits),
-            "limits.children": view.table_of(limits_table(run), "what limits each phase"),
-            "limits-note.children": limits_note(run),
-            "fit.children": [
-                view.table_of(fit_table(run), "what is needed and available"),
-                *(html.P(unbroken(text)) for text in held(run)),
-            ],
+            "limits.children": view.sections(limits),
             "answer.children": [html.P(unbroken(text)) for text in said],
             "command.children": self.command_of(state),
             "pinned.hidden": not state.pins,

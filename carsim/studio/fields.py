@@ -141,14 +141,12 @@ def number_or(text: str, other: T) -> float | T:
 
 def _work(state: TabState, design: Design, made: str) -> Workload:
     """The workload of a state, what it leaves out filled in; else the usual one of a kind."""
-    work = Workload("text" if made == "text" else "video")
-    if state.work is not None and state.work.kind == made:
-        work = state.work
+    usual = Workload("text" if made == "text" else "video")
+    work = state.work if state.work is not None and state.work.kind == made else usual
     if made == "text":
         prompt, tokens = text_of(work, design.model)
         return replace(work, prompt=prompt, tokens=tokens)
-    frames = design.model.video.frames if work.frames is None else work.frames
-    return replace(work, frames=frames)
+    return replace(work, frames=work.frames or design.model.video.frames)
 
 
 def _asked(state: TabState, design: Design, field: Field) -> str:

@@ -76,12 +76,10 @@ class Reach:
         """The folder of a sweep or a search.
 
         Raises:
-            InputError: There is none, or it may not be read.
+            InputError: It may not be read.
         """
         self._checked(Path(name) / STORE_FILE)
-        if not (folder := self._checked(name)).is_dir():
-            raise InputError(one_line(name), "is no folder", "name that of a sweep or a search")
-        return folder
+        return self._checked(name)
 
     def _checked(self, path: str | Path) -> Path:
         """A path that may be read. Whether there is such a file elsewhere is not told."""

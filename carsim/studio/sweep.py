@@ -63,12 +63,10 @@ def swept(state: TabState, reach: Reach) -> Plot:
         raise InputError("sweep", reason, "choose another field or figure")
     titles = [field.title for field in fields]
     plot = metric_plot(pd.DataFrame(rows), [metric], *titles)
+    title = f"{METRICS[metric].title} over {' and '.join(titles)}"
     misfits = sum(not row["fits"] for row in rows)
     caption = f"Own policy; {len(rows)} points, of which {misfits} do not fit the board"
-    caption += f". {len(refused)} are refused: {refused[0]}." if refused else "."
-    return replace(
-        plot, title=f"{METRICS[metric].title} over {' and '.join(titles)}", caption=caption
-    )
+    return replace(plot, title=title, caption=f"{caption}. {len(refused)} more are refused.")
 
 
 def _values(field: Field, most: int, state: TabState, point: SimulatedPoint) -> list[str]:

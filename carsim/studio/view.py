@@ -1,6 +1,6 @@
 """Parts of the page, made of what ``carsim report`` makes its pages of: tables and figures."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from dash import dcc, html
@@ -9,6 +9,8 @@ from carsim.base.text import Figure, Table
 from carsim.report.figures.interactive import plotly
 from carsim.report.figures.plot import Plot
 from carsim.report.html import unbroken
+from carsim.report.run_page import Tile
+from carsim.report.run_words import Section
 
 GRAPH: dict[str, Any] = {
     "responsive": True,
@@ -63,7 +65,7 @@ def table_of(table: Table, label: str) -> html.Div:
     return html.Div(whole, className="scroll", tabIndex=0, **told)
 
 
-def tiles_of(tiles: "list[tuple[str, str, str]]") -> list[html.Div]:
+def tiles_of(tiles: Iterable[Tile]) -> list[html.Div]:
     """The headline figures."""
     found = []
     for label, value, note in tiles:
@@ -72,7 +74,7 @@ def tiles_of(tiles: "list[tuple[str, str, str]]") -> list[html.Div]:
     return found
 
 
-def sections(of: "Iterable[tuple[str, Sequence[str | Table]]]") -> list[Any]:
+def sections(of: "Iterable[Section]") -> list[Any]:
     """Headings, and texts and tables below them."""
     found: list[Any] = []
     for heading, parts in of:

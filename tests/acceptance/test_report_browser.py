@@ -2,7 +2,6 @@
 
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from explore_study import make_study
@@ -31,11 +30,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize(("name", "charts"), [("run", 3), ("out", 1)])
-def test_a_page_works_and_says_nothing_on_the_console(
-    browser: Any, pages: dict[str, Path], name: str, charts: int
-) -> None:
+def test_a_page_works_and_says_nothing_on_the_console(browser, pages, name, charts):
     # A script, a style or a picture that the policy forbids would be told, too.
-    said: list[str] = []
+    said = []
     with closing(browser.new_page()) as page:
         page.on("console", lambda message: said.append(message.text))
         page.goto(pages[name].as_uri())

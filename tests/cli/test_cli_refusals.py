@@ -30,7 +30,7 @@ BAD = [
         "compare toy.yaml toy.yaml --tricks --workload video:2,replay=0.5",
         "--tricks: compares policies on one design",
     ),
-    ("compare empty toy.yaml", "empty: holds no summary.json of a run"),
+    ("compare empty toy.yaml", "empty/summary.json: cannot be read"),
     (
         "compare toy.yaml toy.yaml --set-b machine.coers=2",
         "--set-b machine.coers: unknown key 'coers'; did you mean 'cores'?",

@@ -3,7 +3,6 @@
 import json
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 EVIL = '</script><img src=x onerror="alert(1)">%{x}$\\frac{$<a href="http://a.example">&amp;\'"'
 
@@ -11,29 +10,27 @@ EVIL = '</script><img src=x onerror="alert(1)">%{x}$\\frac{$<a href="http://a.ex
 class Page(HTMLParser):
     """Tags with attributes, text, scripts and figures of a page."""
 
+    inside = ""
+
     def __init__(self, path: Path) -> None:
-        super().__init__(convert_charrefs=True)
+        super().__init__()
         self.html = path.read_text(encoding="utf-8")
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.texts: list[str] = []
-        self.scripts: list[str] = []
-        self.data: list[Any] = []
-        self._inside: list[str] = []
+        self.tags, self.texts, self.scripts, self.data = [], [], [], []
         self.feed(self.html)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
-        self._inside = [tag]
+        self.inside = tag
 
-    def handle_endtag(self, tag: str) -> None:
-        self._inside = []
+    def handle_endtag(self, tag):
+        self.inside = ""
 
-    def handle_data(self, data: str) -> None:
-        tag, attributes = self.tags[-1] if self.tags else ("", {})
-        if self._inside == ["script"]:
-            is_data = attributes.get("type") == "application/json"
-            (self.data if is_data else self.scripts).append(json.loads(data) if is_data else data)
-        elif tag != "style":
+    def handle_data(self, data):
+        if self.inside == "script" and "type" in self.tags[-1][1]:
+            self.data.append(json.loads(data))
+        elif self.inside == "script":
+            self.scripts.append(data)
+        elif self.inside != "style":
             self.texts.append(data)
 
     @property

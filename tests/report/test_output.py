@@ -39,25 +39,29 @@ def test_numbers_of_decisions_are_those_of_their_labels():
         assert f"{number} {policy.decisions}" in said
 
 
-def test_overwriting_replaces_the_whole_folder(tmp_path):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "b.txt").write_text("old")
-    with whole_folder(tmp_path / "out", overwrite=True, ours=OURS) as into:
-        (into / "a.txt").write_text("new")
-    assert leftovers(tmp_path) == ["out"]
-    assert leftovers(tmp_path / "out") == ["a.txt"]
-
-
-def test_a_failing_rename_restores_the_folder_that_was_there(tmp_path):
+@pytest.fixture
+def old(tmp_path):
+    """A folder that is there already."""
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "a.txt").write_text("old")
+    return tmp_path / "out"
+
+
+def test_overwriting_replaces_the_whole_folder(old, tmp_path):
+    with whole_folder(old, overwrite=True, ours=OURS) as into:
+        (into / "b.txt").write_text("new")
+    assert leftovers(tmp_path) == ["out"]
+    assert leftovers(old) == ["b.txt"]
+
+
+def test_a_failing_rename_restores_the_folder_that_was_there(old, tmp_path):
     with (
         pytest.raises(InputError, match="cannot be written"),
-        whole_folder(tmp_path / "out", overwrite=True, ours=OURS) as into,
+        whole_folder(old, overwrite=True, ours=OURS) as into,
     ):
         into.rmdir()  # the last step has nothing to rename
     assert leftovers(tmp_path) == ["out"]
-    assert (tmp_path / "out" / "a.txt").read_text() == "old"
+    assert (old / "a.txt").read_text() == "old"
 
 
 def test_what_is_refused_before_any_work(tmp_path):
@@ -164,17 +168,12 @@ def test_what_a_killed_process_left_goes_with_the_next(tmp_path):
     assert leftovers(tmp_path) == [other.name, "a.txt", "out"]
 
 
-def test_a_folder_whose_replacement_was_killed_midway_comes_back(tmp_path):
-    aside = left_by_the_dead(tmp_path / "out", "replaced")
-    aside.mkdir()
-    (aside / "a.txt").write_text("old")
-    with (
-        pytest.raises(KeyboardInterrupt),
-        whole_folder(tmp_path / "out", overwrite=False, ours=OURS),
-    ):
+def test_a_folder_whose_replacement_was_killed_midway_comes_back(old, tmp_path):
+    old.rename(left_by_the_dead(old, "replaced"))
+    with pytest.raises(KeyboardInterrupt), whole_folder(old, overwrite=False, ours=OURS):
         raise KeyboardInterrupt
     assert leftovers(tmp_path) == ["out"]
-    assert (tmp_path / "out" / "a.txt").read_text() == "old"
+    assert (old / "a.txt").read_text() == "old"
 
 
 CURES = {

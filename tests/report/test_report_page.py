@@ -70,10 +70,8 @@ def test_the_page_needs_no_other_file_and_no_network(page: Page) -> None:
         assert not any(name.startswith("on") for name in attributes)
     assert page.policy["default-src"] == "'none'"
     assert "connect-src" not in page.policy
-    hashes = {
-        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
-        for script in page.scripts
-    }
+    digests = (hashlib.sha256(script.encode()).digest() for script in page.scripts)
+    hashes = {f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests}
     assert len(page.scripts) == 2
     assert set(page.policy["script-src"].split()) == hashes
 
@@ -103,10 +101,8 @@ def test_hostile_names_are_shown_and_do_nothing(folder: Path, page: Page, tmp_pa
     def evil(value: Any) -> Any:
         """All texts spoilt, and names of what the energy goes to."""
         if isinstance(value, dict):
-            return {
-                key + EVIL * (" " in key): part if key in KEPT else evil(part)
-                for key, part in value.items()
-            }
+            parts = ((key + EVIL * (" " in key), part) for key, part in value.items())
+            return {key: part if key in KEPT else evil(part) for key, part in parts}
         if isinstance(value, list):
             return list(map(evil, value))
         return value + EVIL if isinstance(value, str) else value
@@ -146,11 +142,8 @@ BROKEN = {
         lambda document: document["policies"][1].update(latency_s="fast"),
         r"\$.policies.1.latency_s: should be a valid number, got 'fast'",
     ),
-    "another version": (
-        lambda document: document.update(schema_version=7),
-        "is of version 7; this carsim reads 2",
-    ),
-    "no version": (lambda document: document.pop("schema_version"), "is no summary of a run"),
+    "another version": (lambda document: document.update(schema_version=7), "is of version 7; "),
+    "no version": (lambda document: document.pop("schema_version"), "is of version None; this"),
     "no design": (lambda document: document.update(resolved_design={}), "resolved_design"),
 }
 
@@ -174,13 +167,13 @@ def test_a_summary_with_another_digit_is_one_line(folder: Path, tmp_path: Path) 
         read_run(tmp_path)
 
 
-@pytest.mark.parametrize("keep", [300, -1])
-def test_truncated_utilisation_is_one_line(folder: Path, tmp_path: Path, keep: int) -> None:
+@pytest.mark.parametrize("lost", [1, 0.9])
+def test_truncated_utilisation_is_one_line(folder: Path, tmp_path: Path, lost: float) -> None:
     broken = copied(folder, tmp_path / "out")
     path = broken / "utilisation.csv"
     write_digests(broken, [path.name])
-    text = path.read_text()
-    path.write_text(text[:keep] if keep != -1 else text[: text.rindex("\n", 0, -1) + 1])
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:-1]) + lines[-1][: int((1 - lost) * len(lines[-1]))])
     with pytest.raises(InputError, match=r"utilisation.csv: is truncated or broken"):
         write_page(broken)
 
@@ -196,5 +189,5 @@ def test_only_the_page_in_the_folder_is_replaced_unasked(folder: Path, tmp_path:
     assert "my thesis" not in page.read_text()
     with pytest.raises(InputError, match="exists already"):
         write_page(folder, tmp_path, overwrite=True)
-    with pytest.raises(InputError, match="there is no folder"):
+    with pytest.raises(InputError, match="cannot be written"):
         write_page(folder, tmp_path / "no" / "page.html")

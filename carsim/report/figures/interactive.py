@@ -33,7 +33,7 @@ GAP = 0.05
 
 
 def plotly(plot: Plot) -> Json:
-    """``data`` and ``layout`` of the chart."""
+    """``data`` and ``layout`` of the chart: panels beside each other, unless they share ``x``."""
     layout: Json = {
         "height": round(PIXELS_PER_INCH * plot.size_in[1]) - 20,
         "font": {"family": "system-ui, sans-serif", "size": 12},
@@ -44,29 +44,23 @@ def plotly(plot: Plot) -> Json:
         **{"barmode": "overlay", "shapes": []},
     }
     data: list[Json] = []
+    is_stack = plot.shares == "x"
     domains = _domains([panel.share for panel in plot.panels])
-    for place, (panel, domain) in enumerate(zip(plot.panels, domains, strict=True)):
+    for place, (panel, (start, end)) in enumerate(zip(plot.panels, domains, strict=True)):
         suffix = "" if place == 0 else str(place + 1)
-        x_axis = "" if plot.shares == "x" else suffix
-        y_axis = "" if plot.shares == "y" else suffix
+        x_axis, y_axis = ("", suffix) if is_stack else (suffix, "")
         horizontal = _axis(panel.x_label, panel.x_range, panel.x_scale)
         vertical = _axis(panel.y_label, panel.y_range, panel.y_scale)
         if panel.categories:
             vertical |= _lines(panel.categories)
-        if plot.shares == "x":
-            vertical["domain"] = [1 - domain[1], 1 - domain[0]]
-            horizontal["anchor"] = f"y{suffix}"
+        if is_stack:
+            vertical["domain"], horizontal["anchor"] = [1 - end, 1 - start], f"y{suffix}"
         else:
-            horizontal["domain"] = domain
-            if plot.shares != "y":
-                vertical["anchor"], horizontal["anchor"] = f"x{suffix}", f"y{suffix}"
+            horizontal["domain"] = [start, end]
         layout[f"xaxis{x_axis}"] = horizontal
         layout.setdefault(f"yaxis{y_axis}", vertical)
         axes = {"xaxis": f"x{x_axis}", "yaxis": f"y{y_axis}"}
         data += [_trace(series, panel) | axes for series in panel.series]
-        for trace in data[: -len(panel.series)]:  # one entry of the legend for all panels
-            for own in data[-len(panel.series) :]:
-                own["showlegend"] &= own["name"] != trace["name"]
         layout["shapes"] += [_vertical(at, f"x{x_axis}") for at in panel.verticals]
     return {"data": data, "layout": layout}
 

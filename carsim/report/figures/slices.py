@@ -33,10 +33,10 @@ def timeline_plot(folder: Path) -> Plot:
         InputError: The folder holds no timeline, or a broken one.
     """
     path = folder / TIMELINE
-    if not path.exists():
-        raise InputError(str(folder), f"holds no {TIMELINE}", "run again with --timeline 0:2")
     try:
-        document = read_json(path, MAX_BYTES, "take a shorter timeline")
+        document = read_json(
+            path, MAX_BYTES, "run again with a short timeline, such as --timeline 0:2"
+        )
         events = [event for event in document["traceEvents"] if event["ph"] == "X"]
         spans = [TrackSlice(event["cat"], event["name"], **event["args"]) for event in events]
         per_ms = 1e3 * document["otherData"]["clock_mhz"]
