@@ -164,7 +164,7 @@ DRAFT = "policy.attention={kind: draft}"
         ("board.technology.area=1", "kind: is missing; 'carsim config schema' lists the kinds"),
         ("board.technology={kind: fpga, area: 1}", "unknown key 'area'"),
         ("board.dsp=null", "is missing; add it; for a chip that is no FPGA write"),
-        ("board.lut=0", "for a chip that is no FPGA"),
+        ("board.lut=0", "should be greater than 0, got 0"),
         (f"{AXI}.bits=100", "bits: 100 is no width of AXI; choose one of 8, 16"),
         (f"{AXI}.max_burst_bytes=8", "max_burst_bytes: 8 bytes are less than one beat of 128 bits"),
         (f"{AXI}.max_burst_bytes=8192", "more than a burst of axi4 with 128 bits may have"),
