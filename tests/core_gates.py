@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.memory import Memory
@@ -74,6 +74,8 @@ class GateCore(wiring.Component):
             | {"word": In(8 * SIDE), "gives": In(1)}
         )
         depth = MOST_TOKENS * MOST_BLOCKS
+        weights = unsigned(8 * FOLD_BYTES)
+        self.buffer = Memory(shape=weights, depth=MOST_SLOTS * MOST_FOLDS, init=[])
         self.inputs = Memory(shape=8 * SIDE, depth=depth, init=[])
         self.sums, self.residual = (Memory(shape=32 * SIDE, depth=depth, init=[]) for _ in range(2))
 
@@ -110,17 +112,13 @@ class GateCore(wiring.Component):
             lengths.w_data.eq(self.length), lengths.w_en.eq(self.asks), lengths.r_en.eq(arrived),
             arrived.eq(self.gives & (count == lengths.r_data - 1)),
         ]  # fmt: skip
-        self.banks = []
-        for bank in range(SIDE):
-            memory = Memory(shape=8 * SIDE, depth=MOST_SLOTS * MOST_FOLDS, init=[])
-            m.submodules[f"bank_{bank}"] = memory
-            write = memory.write_port()
-            m.d.comb += [
-                write.addr.eq(slot * MOST_FOLDS + count[3:]),
-                write.data.eq(self.word),
-                write.en.eq(self.gives & (count[:3] == bank)),
-            ]
-            self.banks.append(memory.read_port(domain="comb"))
+        m.submodules.buffer = self.buffer
+        write = self.buffer.write_port(granularity=8 * SIDE)
+        m.d.comb += [
+            write.addr.eq(slot * MOST_FOLDS + count[3:]),
+            write.data.eq(self.word.replicate(SIDE)),
+            write.en.eq(self.gives << count[:3]),
+        ]
         with m.If(self.start):
             m.d.sync += [slot.eq(0), count.eq(0)]
         with m.Elif(self.gives):
@@ -162,22 +160,20 @@ class GateCore(wiring.Component):
         # 64 products and their sums by column, and the adder.
         m.submodules.inputs, m.submodules.sums = self.inputs, self.sums
         m.submodules.residual = self.residual
-        x = self.inputs.read_port(domain="comb")
+        x, w = (memory.read_port(domain="comb") for memory in (self.inputs, self.buffer))
         read, write = self.sums.read_port(domain="comb"), self.sums.write_port()
         old, new = self.residual.read_port(domain="comb"), self.residual.write_port()
-        m.d.comb += [bank.addr.eq(slot * MOST_FOLDS + fold) for bank in self.banks]
         m.d.comb += [port.addr.eq(col * MOST_TOKENS + token) for port in (read, write, old, new)]
-        products = [
-            [x.data.word_select(k, 8).as_signed() * bank.data.word_select(n, 8).as_signed()
-             for k, bank in enumerate(self.banks)]
-            for n in range(SIDE)
-        ]  # fmt: skip
+        inputs = [x.data.word_select(k, 8).as_signed() for k in range(SIDE)]
+        weights = [w.data.word_select(place, 8).as_signed() for place in range(FOLD_BYTES)]
         lanes = [(read.data.word_select(n, 32), old.data.word_select(n, 32)) for n in range(SIDE)]
-        sums = [
-            (lane[0] + sum(of_lane))[:32] for lane, of_lane in zip(lanes, products, strict=True)
+        products = [
+            [x * w for x, w in zip(inputs, weights[n::SIDE], strict=True)] for n in range(SIDE)
         ]
+        sums = [(lane[0] + sum(of))[:32] for lane, of in zip(lanes, products, strict=True)]
         m.d.comb += [
             x.addr.eq(row * MOST_TOKENS + token),
+            w.addr.eq(slot * MOST_FOLDS + fold),
             write.en.eq(works | adds),
             write.data.eq(Mux(adds, 0, Cat(*sums))),
             new.en.eq(adds),
