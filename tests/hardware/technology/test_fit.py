@@ -123,10 +123,7 @@ def test_an_implausible_clock_is_a_warning_not_a_misfit() -> None:
     report = check_fit(override(ZCU102, {"board.fabric_clock_mhz": 400.0}), VILA_U)
     assert report.fits
     (warning,) = report.warnings
-    assert warning == (
-        "clock: 400 MHz is more than the 333 MHz that published designs of this occupancy reach "
-        "(lut 36%)"
-    )
+    assert warning.startswith("clock: 400 MHz is more than the 333 MHz of the fastest comparable ")
 
 
 def test_a_batch_beyond_the_index_register_runs_in_groups_and_says_so() -> None:
