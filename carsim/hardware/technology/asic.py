@@ -198,9 +198,6 @@ class Asic(Technology, GrownSection):
         """Process and area."""
         return f"{self.node.removesuffix('nm')} nm, {self.area_mm2:g} mm2"
 
-    def check_board(self, board: AnyBoard) -> None:
-        """The area is a field of its own: nothing is asked of the board."""
-
     def available(self, board: AnyBoard) -> Mapping[str, float]:
         """The area."""
         return {"area_mm2": self.area_mm2}

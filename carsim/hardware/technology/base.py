@@ -184,16 +184,15 @@ class AnyDesign(Protocol):
 class Technology(Section, ABC):
     """What a design is built in; the contract that every kind meets.
 
-    A kind states its table ``resource_kinds`` and four methods, all without side effects:
+    A kind states its table ``resource_kinds`` and three methods, all without side effects:
 
-    * :meth:`check_board` refuses a board that lacks what the kind needs;
     * :meth:`available` has an entry for each resource of the table;
     * :meth:`resources` uses names of the table only, and no amount is negative;
     * :meth:`idle_power` takes what :meth:`resources` gives, at the clock of the design's board.
 
-    It may replace :meth:`published_clock_mhz` and :meth:`warnings`, and :meth:`intervals`,
-    :meth:`prices`, :meth:`choices` and :meth:`interface_pj_per_bit`, which otherwise are those of a
-    bought board.
+    It may replace :meth:`check_board`, which asks nothing of a board, :meth:`published_clock_mhz`
+    and :meth:`warnings`, and :meth:`intervals`, :meth:`prices`, :meth:`choices` and
+    :meth:`interface_pj_per_bit`, which otherwise are those of a bought board.
     """
 
     kind: str
@@ -211,8 +210,7 @@ class Technology(Section, ABC):
         """The chip in words, from the fields of the section; empty where the board names a part."""
         return ""
 
-    @abstractmethod
-    def check_board(self, board: AnyBoard) -> None:
+    def check_board(self, board: AnyBoard) -> None:  # noqa: B027
         """Check that the board says all that this technology needs.
 
         Raises:
