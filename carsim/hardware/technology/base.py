@@ -210,7 +210,7 @@ class Technology(Section, ABC):
         """The chip in words, from the fields of the section; empty where the board names a part."""
         return ""
 
-    def check_board(self, board: AnyBoard) -> None:  # noqa: B027
+    def check_board(self, board: AnyBoard) -> None:
         """Check that the board says all that this technology needs.
 
         Raises:
