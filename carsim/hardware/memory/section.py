@@ -95,9 +95,7 @@ class Ports(Section):
             raise FieldError("bits", f"{self.bits} is no width of AXI", f"choose one of {choice}")
         beat, longest = self.bits // 8, self.longest_burst_bytes
         if not beat <= self.burst_bytes <= longest:
-            problem = (
-                f"{self.burst_bytes} bytes are no burst of {self.protocol}, {self.bits} bits wide"
-            )
+            problem = f"{self.burst_bytes} bytes are no {self.protocol} burst of {self.bits} bits"
             raise FieldError("max_burst_bytes", problem, f"give {beat} to {longest}")
         return self
 
