@@ -14,8 +14,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, signed
 from amaranth.lib import wiring
+from amaranth.lib.data import ArrayLayout
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -32,6 +33,7 @@ SIDE = 8
 
 FOLD_BYTES = SIDE * SIDE
 MOST_STEPS, MOST_TOKENS, MOST_BLOCKS, MOST_SLOTS, MOST_FOLDS = 3, 8, 4, 4, 4
+BYTES, SUMS = ArrayLayout(signed(8), SIDE), ArrayLayout(signed(32), SIDE)
 SEED = 32
 WORDS = 2048
 """Of the memory."""
@@ -74,8 +76,10 @@ class GateCore(wiring.Component):
             | {"word": In(8 * SIDE), "gives": In(1)}
         )
         depth = MOST_TOKENS * MOST_BLOCKS
-        self.inputs = Memory(shape=8 * SIDE, depth=depth, init=[])
-        self.sums, self.residual = (Memory(shape=32 * SIDE, depth=depth, init=[]) for _ in range(2))
+        fold = ArrayLayout(BYTES, SIDE)
+        self.buffer = Memory(shape=fold, depth=MOST_SLOTS * MOST_FOLDS, init=[])
+        self.inputs = Memory(shape=BYTES, depth=depth, init=[])
+        self.sums, self.residual = (Memory(shape=SUMS, depth=depth, init=[]) for _ in range(2))
 
     def elaborate(self, platform: object) -> Module:
         m, freed = Module(), Signal()
@@ -110,17 +114,13 @@ class GateCore(wiring.Component):
             lengths.w_data.eq(self.length), lengths.w_en.eq(self.asks), lengths.r_en.eq(arrived),
             arrived.eq(self.gives & (count == lengths.r_data - 1)),
         ]  # fmt: skip
-        self.banks = []
-        for bank in range(SIDE):
-            memory = Memory(shape=8 * SIDE, depth=MOST_SLOTS * MOST_FOLDS, init=[])
-            m.submodules[f"bank_{bank}"] = memory
-            write = memory.write_port()
-            m.d.comb += [
-                write.addr.eq(slot * MOST_FOLDS + count[3:]),
-                write.data.eq(self.word),
-                write.en.eq(self.gives & (count[:3] == bank)),
-            ]
-            self.banks.append(memory.read_port(domain="comb"))
+        m.submodules.buffer = self.buffer
+        write = self.buffer.write_port(granularity=1)
+        m.d.comb += [
+            write.addr.eq(slot * MOST_FOLDS + count[3:]),
+            write.data.eq(self.word.replicate(SIDE)),
+            write.en.eq(self.gives << count[:3]),
+        ]
         with m.If(self.start):
             m.d.sync += [slot.eq(0), count.eq(0)]
         with m.Elif(self.gives):
@@ -162,26 +162,21 @@ class GateCore(wiring.Component):
         # 64 products and their sums by column, and the adder.
         m.submodules.inputs, m.submodules.sums = self.inputs, self.sums
         m.submodules.residual = self.residual
-        x = self.inputs.read_port(domain="comb")
+        x, w = (memory.read_port(domain="comb") for memory in (self.inputs, self.buffer))
         read, write = self.sums.read_port(domain="comb"), self.sums.write_port()
         old, new = self.residual.read_port(domain="comb"), self.residual.write_port()
-        m.d.comb += [bank.addr.eq(slot * MOST_FOLDS + fold) for bank in self.banks]
         m.d.comb += [port.addr.eq(col * MOST_TOKENS + token) for port in (read, write, old, new)]
-        products = [
-            [x.data.word_select(k, 8).as_signed() * bank.data.word_select(n, 8).as_signed()
-             for k, bank in enumerate(self.banks)]
-            for n in range(SIDE)
-        ]  # fmt: skip
-        lanes = [(read.data.word_select(n, 32), old.data.word_select(n, 32)) for n in range(SIDE)]
-        sums = [
-            (lane[0] + sum(of_lane))[:32] for lane, of_lane in zip(lanes, products, strict=True)
-        ]
+        for n in range(SIDE):
+            products = [x.data[k] * w.data[k][n] for k in range(SIDE)]
+            m.d.comb += [
+                write.data[n].eq(Mux(adds, 0, read.data[n] + sum(products))),
+                new.data[n].eq(old.data[n] + read.data[n]),
+            ]
         m.d.comb += [
             x.addr.eq(row * MOST_TOKENS + token),
+            w.addr.eq(slot * MOST_FOLDS + fold),
             write.en.eq(works | adds),
-            write.data.eq(Mux(adds, 0, Cat(*sums))),
             new.en.eq(adds),
-            new.data.eq(Cat(*(sum(lane)[:32] for lane in lanes))),
         ]
 
 
@@ -200,7 +195,7 @@ class GateMachine(wiring.Component):
         registers = {"start": 1, "latency": 8, "words": 8, "cycles": 8, "stalled": 1}
         super().__init__({name: In(bits) for name, bits in registers.items()})
         self.cores = [GateCore() for _ in range(2)]
-        self.storage = Memory(shape=8 * SIDE, depth=WORDS, init=[])
+        self.storage = Memory(shape=BYTES, depth=WORDS, init=[])
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -282,16 +277,14 @@ def play(phases: list[GatePhase], seed: int, most: int = 20_000) -> list[int]:
                 raise AssertionError("the phase does not end")
             await ctx.tick()
             for core, words in zip(machine.cores, wanted, strict=True):
-                got = [ctx.get(core.residual.data[n]) for n in range(len(words))]
-                assert got == words, "a wrong sum"
+                for place, word in enumerate(words):
+                    assert ctx.get(core.residual.data[place]) == word, "a wrong sum"
 
     simulate(machine, bench)
     return found
 
 
-def _load(
-    ctx: Any, machine: GateMachine, phase: GatePhase, draw: np.random.Generator
-) -> list[list[int]]:
+def _load(ctx: Any, machine: GateMachine, phase: GatePhase, draw: np.random.Generator) -> list[Any]:
     """Set registers, weights and inputs; the residuals that follow, words of each core."""
     for name in ("latency", "words", "cycles"):
         ctx.set(getattr(machine, name), getattr(phase, name))
@@ -305,28 +298,24 @@ def _load(
             ctx.set(getattr(core, name), value)
         x, total = np.zeros((2, MOST_BLOCKS, MOST_TOKENS, SIDE), np.int64)
         x[:, :tokens] = draw.integers(-128, 128, (tokens, MOST_BLOCKS, SIDE)).swapaxes(0, 1)
-        _store(ctx, core.inputs, x.astype(np.int8))
-        _store(ctx, core.residual, np.zeros_like(total, np.int32))
+        _store(ctx, core.inputs, x)
+        _store(ctx, core.residual, total)
         for number, (rows, cols) in enumerate(blocks):
             ctx.set(core.rows[number], rows)
             ctx.set(core.cols[number], cols)
             weights = draw.integers(-128, 128, (cols, rows, SIDE, SIDE))
-            base = _store(ctx, machine.storage, weights.astype(np.int8), base)
+            base = _store(ctx, machine.storage, weights, base)
             total[:cols] += np.einsum("rtk,crkn->ctn", x[:rows], weights)
-        wanted.append(_words(total.astype(np.int32)))
+        wanted.append(total.reshape(-1, SIDE).tolist())
     return wanted
 
 
 def _store(ctx: Any, memory: Memory, numbers: NDArray[Any], first: int = 0) -> int:
     """Write numbers as words; the place behind the last one."""
-    words = _words(numbers)
+    words = numbers.reshape(-1, SIDE).tolist()
     for place, word in enumerate(words, first):
         ctx.set(memory.data[place], word)
     return first + len(words)
-
-
-def _words(numbers: NDArray[Any]) -> list[int]:
-    return [int.from_bytes(row.tobytes(), "little") for row in numbers.reshape(-1, SIDE)]
 
 
 def draw_phase(draw: np.random.Generator, stall: float) -> GatePhase:

@@ -1,8 +1,8 @@
 """The board: logic, and the memories that :mod:`carsim.hardware.memory` describes."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from carsim.base.section import (
     ClockMhz,
@@ -15,7 +15,6 @@ from carsim.base.section import (
 from carsim.hardware.machine import Placement
 from carsim.hardware.memory.section import Memory
 from carsim.hardware.technology import DefaultTechnology, TechnologySection
-from carsim.hardware.technology.base import NO_FPGA
 from carsim.hardware.technology.price import BoardPrice
 
 
@@ -55,14 +54,6 @@ class Board(GrownSection):
     memories: dict[str, Memory] = Field(
         min_length=1, description="external memories by name, such as ps_ddr"
     )
-
-    @field_validator("lut", "dsp", "bram36", mode="before")
-    @classmethod
-    def _is_an_fpga_if_it_counts_logic(cls, count: Any) -> Any:
-        """None of its logic is not a small FPGA: say what to write instead."""
-        if count == 0 and not isinstance(count, bool):
-            raise FieldError("", "0 of it makes no FPGA", NO_FPGA)
-        return count
 
     @model_validator(mode="after")
     def _has_what_its_technology_needs(self) -> "Board":

@@ -139,9 +139,8 @@ class Machine(GrownSection):
 
     @model_validator(mode="after")
     def _attention_unit_is_part_of_the_array(self) -> "Machine":
-        unit = self.attention_unit
-        for field in ("rows", "cols") if unit is not None else ():
-            wanted, there = getattr(unit, field), getattr(self.array, field)
+        for field, wanted in self.attention_unit or ():
+            there = getattr(self.array, field)
             if wanted > there:
                 problem = f"{wanted} are more than the {there} of the array"
                 raise FieldError(f"attention_unit.{field}", problem, f"give at most {there}")

@@ -182,15 +182,6 @@ def _notes(predicted: Sequence[Predicted]) -> Iterable[str]:
         "system. Next to each system: the limit of the phases in which most of the time is spent, "
         "expected tokens per second with their 90 % interval, joules per token."
     )
-    yield (
-        "What a dispatch, a host or a stage between products costs is chosen by the kind of "
-        "control that a system publishes, mostly with rows in scope in view; see "
-        "configs/published/README.md."
-    )
-    yield (
-        "Calibrated: a time per layer and, from three rows on, a share of the bandwidth, fitted to "
-        "the other rows of the system: of all models (by row), or of other models (by model)."
-    )
     yield _times_per_layer(predicted)
     yield from _repeated(predicted)
     for name, residuals in pools(predicted).items():

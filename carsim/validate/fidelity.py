@@ -54,12 +54,11 @@ def validate_fidelity(
         seed: Seed of all draws.
         per_regime: Designs of each regime; further ones of a full regime are not simulated.
     """
-    rng = np.random.default_rng(seed)
+    rng, number = np.random.default_rng(seed), 0
     text = (files("carsim.validate") / "data" / "drawn_designs.yaml").read_text(encoding="utf-8")
     space = parse_yaml(text, "drawn_designs.yaml")
     base = override(load_design(space["base"]), space["fixed"])
     rows: dict[str, list[Comparison]] = {regime: [] for regime in REGIMES}
-    number = 0
     while any(len(found) < per_regime for found in rows.values()):
         number += 1
         starved = len(rows["dependency"]) < per_regime
@@ -72,18 +71,17 @@ def validate_fidelity(
         if len(rows[regime]) >= per_regime:
             continue
         tile, _ = cycles(design, "tile", context, replay)
-        machine = design.machine
-        what = f"draw {number}: {machine.mapping}, {machine.weight_sharing}"
+        what = f"draw {number}: {design.machine.mapping}, {design.machine.weight_sharing}"
         rows[regime].append(Comparison(what, tile, fluid, None, None, "fidelity tile", "cycles"))
         progress(f"{sum(map(len, rows.values()))} of {len(REGIMES) * per_regime} designs")
     every = tuple(row for found in rows.values() for row in found)
     bounds = {"median": MEDIAN_BOUND, "worst": WORST_BOUND}
-    groups = [Group("all designs", every, bounds=bounds, shown=False)]
-    for regime, found in rows.items():
-        groups.append(Group(f"limited by {regime}", tuple(found), shown=False))
+    groups = (
+        Group("all designs", every, bounds=bounds, shown=False),
+        *(Group(f"limited by {name}", tuple(found), shown=False) for name, found in rows.items()),
+    )
     title = "Latency at fidelity fluid against fidelity tile, over drawn designs"
-    notes = ("Between the fidelities there is no rival.",)
-    return Part("fidelity", title, tuple(groups), notes)
+    return Part("fidelity", title, groups)
 
 
 def drawn_design(

@@ -68,20 +68,10 @@ CHOICES = (
     "left out) follow from that choice; the clock is fitted to the dense row. The line has three "
     "numbers, fitted to all eight."
 )
-IDENTIFIED = (
-    "Identification: if the latencies include the prompt, every machine that explains the rows "
-    "within 0.3 points of the best has one sequence more than cores and splits attention by heads; "
-    "cores (3 to 14), correlation, precision and place of the weights stay open. By the dense row "
-    "and those at 20 and 80 % alone another machine is nearer: nine cores and ten sequences."
-)
 CONSISTENT = (
-    "Consistency: no row tests the machine. A line with three numbers comes nearer to all eight."
-)
-RIVALS = (
-    "Rivals of latency: a level, and start and slope of a line over the replay ratio, fitted to "
-    "the same rows; linear skipping, the dense latency less the skipped share of the work. Rival "
-    "of efficiency: constant power, with the line's latencies. Machines that explain the "
-    "latencies about equally stand in studies/paper."
+    "Consistency: no row tests the machine. A line with three numbers comes nearer to all eight; "
+    "machines that explain the latencies about equally stand in studies/paper. Rival of "
+    "efficiency: constant power, with the line's latencies."
 )
 
 
@@ -220,7 +210,7 @@ def validate_paper(progress: Callable[[str], None] = lambda _: None) -> Part:
         f"FastCar's published rows on a U280: {base.policy.batch} sequences on {base.machine.text} "
         f"at {base.board.fabric_clock_mhz:g} MHz, prompt included, head left out"
     )
-    return Part("paper", title, groups, (CHOICES, IDENTIFIED, CONSISTENT, RIVALS))
+    return Part("paper", title, groups, (CHOICES, CONSISTENT))
 
 
 def _compared(unit: str, *figures: Sequence[float]) -> tuple[Comparison, ...]:

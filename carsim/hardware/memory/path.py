@@ -177,7 +177,5 @@ class MemoryPath:
         return bytes_per_cycle(gbps, self.clock_mhz)
 
 
-@functools.lru_cache(maxsize=1024)
-def memory_path(name: str, memory: Memory, clock_mhz: float) -> MemoryPath:
-    """The path to one memory; the same object for the same arguments, so that rates are cached."""
-    return MemoryPath(name, memory, clock_mhz)
+memory_path = functools.lru_cache(maxsize=1024)(MemoryPath)
+"""The path to one memory; the same object for the same arguments, so that rates are cached."""

@@ -93,16 +93,10 @@ class Ports(Section):
         if self.bits not in AXI_BITS:
             choice = ", ".join(map(str, AXI_BITS))
             raise FieldError("bits", f"{self.bits} is no width of AXI", f"choose one of {choice}")
-        if 8 * self.burst_bytes < self.bits:
-            problem = f"{self.burst_bytes} bytes are less than one beat of {self.bits} bits"
-            raise FieldError("max_burst_bytes", problem, "enlarge it")
-        if self.burst_bytes > self.longest_burst_bytes:
-            raise FieldError(
-                "max_burst_bytes",
-                f"{self.burst_bytes} bytes are more than a burst of {self.protocol} with "
-                f"{self.bits} bits may have",
-                f"give at most {self.longest_burst_bytes}",
-            )
+        beat, longest = self.bits // 8, self.longest_burst_bytes
+        if not beat <= self.burst_bytes <= longest:
+            problem = f"{self.burst_bytes} bytes are no {self.protocol} burst of {self.bits} bits"
+            raise FieldError("max_burst_bytes", problem, f"give {beat} to {longest}")
         return self
 
 
@@ -227,10 +221,7 @@ class Memory(GrownSection):
     @model_validator(mode="after")
     def _an_interval_has_two_ends(self) -> "Memory":
         low, high = self.efficiency_low, self.efficiency_high
-        if (low is None) != (high is None):
-            missing = "efficiency_low" if low is None else "efficiency_high"
-            raise FieldError(missing, "an interval has two ends", "give both or none")
-        if low is not None and high is not None and low > high:
-            problem = f"{low} is above efficiency_high, {high}"
-            raise FieldError("efficiency_low", problem, "lower it")
+        if (low is None) != (high is None) or (low or 0) > (high or 0):
+            problem, cure = f"{low} to {high} is no interval", "give both ends, the lower one first"
+            raise FieldError("efficiency_low", problem, cure)
         return self

@@ -61,42 +61,34 @@ def constraints(clock_mhz: float) -> str:
 
 def report(size: BlockSize, clock_mhz: float, *, measure: bool) -> str:
     """Size, resources, registers, ports and instantiation, in Markdown."""
-    return "\n".join(
-        [
-            f"# {NAME}",
-            "",
-            f"- schedule: {size.schedule}",
-            f"- cores: {size.cores}",
-            f"- sequences: {size.sequences}",
-            f"- instructions in the queue of a core: {size.queue}",
-            f"- bits of an instruction: {size.data_bits}",
-            f"- clock in the constraints: {clock_mhz:g} MHz",
-            *(_measured(size) if measure else ("- not synthesised",)),
-            "",
-            "## Registers",
-            "",
-            markdown(size.registers),
-            "## Ports",
-            "",
-            ports(size),
-            "## Instantiation",
-            "",
-            "```verilog",
-            instantiation(size),
-            "```",
-            "",
-        ]
+    facts = {
+        "schedule": size.schedule,
+        "cores": size.cores,
+        "sequences": size.sequences,
+        "instructions in the queue of a core": size.queue,
+        "bits of an instruction": size.data_bits,
+        "clock in the constraints": f"{clock_mhz:g} MHz",
+    }
+    parts = (
+        f"# {NAME}",
+        "\n".join(f"- {name}: {fact}" for name, fact in (facts | _measured(size, measure)).items()),
+        f"## Registers\n\n{markdown(size.registers)}",
+        f"## Ports\n\n{ports(size)}",
+        f"## Instantiation\n\n```verilog\n{instantiation(size)}\n```\n",
     )
+    return "\n\n".join(part.rstrip() for part in parts) + "\n"
 
 
-def _measured(size: BlockSize) -> list[str]:
-    taken = fpga(SchedulerTop(size))
-    mhz, estimate = fmax_mhz(SchedulerTop(size)), ultrascale_mhz(taken.logic_levels)
-    return [
-        f"- UltraScale+, by Yosys: {taken.lut:,} LUTs, {taken.ff:,} flip-flops, {taken.bram36:g} "
-        f"block RAMs, {taken.logic_levels} logic levels, some {estimate:.0f} MHz by these",
-        f"- ECP5 of speed grade 6, placed and routed by nextpnr: {mhz:.0f} MHz",
-    ]
+def _measured(size: BlockSize, measure: bool) -> dict[str, str]:
+    if not measure:
+        return {"resources": "not synthesised"}
+    taken, mhz = fpga(SchedulerTop(size)), fmax_mhz(SchedulerTop(size))
+    return {
+        "UltraScale+, by Yosys": f"{taken.lut:,} LUTs, {taken.ff:,} flip-flops, {taken.bram36:g} "
+        f"block RAMs, {taken.logic_levels} logic levels, some "
+        f"{ultrascale_mhz(taken.logic_levels):.0f} MHz by these",
+        "ECP5 of speed grade 6, placed and routed by nextpnr": f"{mhz:.0f} MHz",
+    }
 
 
 def ports(size: BlockSize) -> str:

@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from graphlib import TopologicalSorter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -180,30 +181,24 @@ def _python(folder: Path, code: str, arguments: Sequence[str], name: str) -> Non
 
 def _levels(cells: Any) -> int:
     """LUTs on the longest path through cells without a clock."""
-    drivers = {
-        bit: (cell, port)
+    ways = {
+        bit: [
+            (source, _level(cell["type"], port))
+            for port, sources in cell["connections"].items()
+            if _passes(cell, port, output)
+            for source in sources
+        ]
         for cell in cells
-        for port, bits in cell["connections"].items()
-        if cell["port_directions"][port] == "output"
+        for output, bits in cell["connections"].items()
+        if cell["port_directions"][output] == "output"
         for bit in bits
     }
     depth: dict[int | str, int] = {}
-
-    def of(bit: int | str) -> int:
-        if bit not in depth:
-            depth[bit] = 0
-            cell, output = drivers.get(bit, (None, ""))
-            if cell is not None:
-                ways = [
-                    of(source) + _level(cell["type"], port)
-                    for port, sources in cell["connections"].items()
-                    if _passes(cell, port, output)
-                    for source in sources
-                ]
-                depth[bit] = max(ways, default=0)
-        return depth[bit]
-
-    return max((of(bit) for bit in drivers), default=0)
+    graph = {bit: [source for source, _ in steps] for bit, steps in ways.items()}
+    for bit in TopologicalSorter(graph).static_order():
+        steps = ways.get(bit, ())
+        depth[bit] = max((depth[source] + level for source, level in steps), default=0)
+    return max(depth.values(), default=0)
 
 
 def _passes(cell: Any, port: str, output: str) -> bool:

@@ -198,9 +198,6 @@ class Asic(Technology, GrownSection):
         """Process and area."""
         return f"{self.node.removesuffix('nm')} nm, {self.area_mm2:g} mm2"
 
-    def check_board(self, board: AnyBoard) -> None:
-        """The area is a field of its own: nothing is asked of the board."""
-
     def available(self, board: AnyBoard) -> Mapping[str, float]:
         """The area."""
         return {"area_mm2": self.area_mm2}
@@ -234,18 +231,13 @@ class Asic(Technology, GrownSection):
         return interface_of(memory).pj_per_bit
 
     def warnings(self, design: AnyDesign, used: Resources) -> Iterable[str]:
-        """An area that fits only if the constants err downwards, and a clock beyond published."""
-        clock_mhz, (_, high) = design.board.fabric_clock_mhz, self.intervals(design)["area_mm2"]
+        """Those of the clock, and an area that fits only if the constants err downwards."""
+        yield from super().warnings(design, used)
+        _, high = self.intervals(design)["area_mm2"]
         if used.totals["area_mm2"] <= self.area_mm2 < high:
             yield (
                 f"area: up to {high:.1f} mm2 if all constants err upwards, "
                 f"{self.area_mm2:.1f} available"
-            )
-        fastest_mhz = self.published_clock_mhz(design, used)
-        if clock_mhz > fastest_mhz:
-            yield (
-                f"clock: {clock_mhz:g} MHz is more than the {fastest_mhz:g} MHz of the fastest "
-                f"published accelerator of {self.node.removesuffix('nm')} nm"
             )
 
     def published_clock_mhz(self, design: AnyDesign, used: Resources) -> float:

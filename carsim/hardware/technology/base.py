@@ -184,16 +184,15 @@ class AnyDesign(Protocol):
 class Technology(Section, ABC):
     """What a design is built in; the contract that every kind meets.
 
-    A kind states its table ``resource_kinds`` and five methods, all without side effects:
+    A kind states its table ``resource_kinds`` and three methods, all without side effects:
 
-    * :meth:`check_board` refuses a board that lacks what the kind needs;
     * :meth:`available` has an entry for each resource of the table;
     * :meth:`resources` uses names of the table only, and no amount is negative;
-    * :meth:`warnings` says what may not work out though everything fits, such as the clock;
     * :meth:`idle_power` takes what :meth:`resources` gives, at the clock of the design's board.
 
-    It may replace :meth:`published_clock_mhz`, and :meth:`intervals`, :meth:`prices`,
-    :meth:`choices` and :meth:`interface_pj_per_bit`, which otherwise are those of a bought board.
+    It may replace :meth:`check_board`, which asks nothing of a board, :meth:`published_clock_mhz`
+    and :meth:`warnings`, and :meth:`intervals`, :meth:`prices`, :meth:`choices` and
+    :meth:`interface_pj_per_bit`, which otherwise are those of a bought board.
     """
 
     kind: str
@@ -211,7 +210,6 @@ class Technology(Section, ABC):
         """The chip in words, from the fields of the section; empty where the board names a part."""
         return ""
 
-    @abstractmethod
     def check_board(self, board: AnyBoard) -> None:
         """Check that the board says all that this technology needs.
 
@@ -227,9 +225,14 @@ class Technology(Section, ABC):
     def resources(self, design: AnyDesign) -> Resources:
         """Amounts that the design takes, by component, whether or not the board has them."""
 
-    @abstractmethod
     def warnings(self, design: AnyDesign, used: Resources) -> Iterable[str]:
-        """Warnings, a line each."""
+        """Lines on what may not work out though everything fits: a clock beyond published ones."""
+        clock, fastest = design.board.fabric_clock_mhz, self.published_clock_mhz(design, used)
+        if fastest is not None and clock > fastest:
+            yield (
+                f"clock: {clock:g} MHz is more than the {fastest:g} MHz of the fastest comparable "
+                "design that was published"
+            )
 
     def published_clock_mhz(self, design: AnyDesign, used: Resources) -> float | None:
         """Fastest clock of published designs that are comparable, in MHz; None if unknown."""

@@ -18,7 +18,7 @@ class Constant(Section):
     source: str = Field(min_length=8, description="where the value comes from")
 
     @property
-    def ends(self) -> tuple[float, float, float]:
+    def ends(self) -> tuple[float, ...]:
         """Value, low and high."""
         return self.value, self.low, self.high
 

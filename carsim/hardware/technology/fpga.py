@@ -196,20 +196,6 @@ class Fpga(Technology):
             parts.setdefault(buffer.name, {}).update(bram36=bram36, uram=uram)
         return Resources(dict(sorted(parts.items())))
 
-    def warnings(self, design: AnyDesign, used: Resources) -> Iterable[str]:
-        """A clock beyond what published designs of this occupancy reach."""
-        clock_mhz, fastest_mhz = (
-            design.board.fabric_clock_mhz,
-            self.published_clock_mhz(design, used),
-        )
-        if clock_mhz > fastest_mhz:
-            shares = self._shares(design.board, used)
-            fullest = max(shares, key=shares.__getitem__)
-            yield (
-                f"clock: {clock_mhz:g} MHz is more than the {fastest_mhz:g} MHz that published "
-                f"designs of this occupancy reach ({fullest} {shares[fullest]:.0%})"
-            )
-
     def idle_power(self, design: AnyDesign, used: Resources) -> Iterable[IdlePower]:
         """The clock of every DSP slice, RAM block and LUT in use, busy or not."""
         for label, name, constant, per in (
@@ -227,18 +213,13 @@ class Fpga(Technology):
 
     def published_clock_mhz(self, design: AnyDesign, used: Resources) -> float:
         """Fastest clock, in MHz, that designs of such an occupancy have been published with."""
-        shares = self._shares(design.board, used)
-        pressure = max(share / CLOSURE_LIMITS[name] for name, share in shares.items())
-        return next(clock for limit, clock in PLAUSIBLE_CLOCKS_MHZ if pressure <= limit)
-
-    def _shares(self, board: AnyBoard, used: Resources) -> dict[str, float]:
-        """Share of each resource that is taken; resources that the board lacks are left out."""
-        counts = self.counts(board, used)
-        return {
-            name: counts[name].used / counts[name].available
-            for name in COUNTS
+        counts = self.counts(design.board, used)
+        pressure = max(
+            counts[name].used / counts[name].available / limit
+            for name, limit in CLOSURE_LIMITS.items()
             if counts[name].available
-        }
+        )
+        return next(clock for limit, clock in PLAUSIBLE_CLOCKS_MHZ if pressure <= limit)
 
 
 # ------------------------------------------------------------------------- DSP slices and LUTs

@@ -14,7 +14,6 @@ from carsim.hardware.memory import (
     Striping,
     idle_latency_ns,
     loaded_latency_ns,
-    saturated_latency_ns,
     standard,
     sustained,
 )
@@ -57,15 +56,6 @@ def test_more_requests_in_flight_are_hardly_ever_slower(name: str, chunk_bytes: 
         for window in (1, 2, 4, 8, 16, 32)
     ]
     assert all(more >= 0.97 * less for less, more in itertools.combinations(found, 2)), found
-
-
-def test_a_window_beyond_the_queue_brings_what_its_latency_hides() -> None:
-    """The queue holds 32 requests until their column command; data in flight come on top."""
-    queue, more, most = (
-        sustained(DDR4, AccessPattern(4, outstanding=window)).efficiency for window in (32, 40, 400)
-    )
-    assert more != queue
-    assert most == pytest.approx(queue, rel=0.02)
 
 
 def test_a_sequential_stream_loses_what_refreshes_take() -> None:
@@ -131,34 +121,11 @@ def test_idle_latency_waits_for_refreshes_on_average() -> None:
     assert hit - closed == pytest.approx(364.16 / 7800 * 14.16, rel=1e-3)
 
 
-def test_load_raises_the_latency_and_longer_stripes_more_so() -> None:
-    loads = [0.0, 0.3, 0.6, 0.9]
-    even = [loaded_latency_ns(DDR4, load) for load in loads]
-    assert even == sorted(even)
-    # 16 bursts of a stripe arrive on one of four channels in a fourth of the time that they take.
-    striped = loaded_latency_ns(DDR4, 0.5, Striping(4, 1024))
-    alone = loaded_latency_ns(DDR4, 0.5)
-    assert striped - alone == pytest.approx(7.5 * DDR4.ns(4) * (1 - 1 / 2))
-
-
 def test_what_piles_up_in_a_refresh_takes_longer_to_drain_the_more_comes_meanwhile() -> None:
     # A queue that grew at the load drains at the rest: it is 1 / (1 - load) as long as at load 0.
     alone = idle_latency_ns(DDR4, "hit", refresh=False)
     waits = [loaded_latency_ns(DDR4, load) - alone for load in (0.0, 0.5, 0.75)]
     assert waits[1:] == pytest.approx([2 * waits[0], 4 * waits[0]])
-
-
-def test_saturated_latency_is_littles_law() -> None:
-    access = AccessPattern(chunk_bytes=64, random=True, outstanding=16)
-    rate_gbps = sustained(DDR4, access).sustained_gbps
-    assert saturated_latency_ns(DDR4, access) == pytest.approx(16 * 64 / rate_gbps - DDR4.ns(1))
-
-
-def test_a_lone_read_in_flight_takes_its_idle_latency_but_for_the_refreshes() -> None:
-    """Refreshes hit every request there, not a random one: less of the wait, none without them."""
-    access = AccessPattern(chunk_bytes=64, random=True, outstanding=1)
-    bare = idle_latency_ns(DDR4, "conflict", refresh=False)
-    assert bare < saturated_latency_ns(DDR4, access) < idle_latency_ns(DDR4, "conflict")
 
 
 def test_a_width_that_devices_do_not_make_up_is_refused() -> None:

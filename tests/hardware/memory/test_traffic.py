@@ -42,12 +42,6 @@ def test_streams_take_turns_chunk_by_chunk_in_rows_of_their_own() -> None:
     assert found[12].bank == (found[3].bank + 1) % 16  # a stream goes on where it stopped
 
 
-def test_aligned_streams_meet_in_the_same_bank() -> None:
-    found = first(AccessPattern(4, 64, aligned=True), 8)
-    assert [burst.bank for burst in found] == [0, 0, 0, 0, 1, 1, 1, 1]
-    assert len({burst.row for burst in found}) == 4
-
-
 def test_random_chunks_are_aligned_to_their_length_and_scattered() -> None:
     found = first(AccessPattern(chunk_bytes=1024, random=True), 16 * 200)
     assert all(found[start].bank == 0 for start in range(0, len(found), 16))

@@ -136,8 +136,8 @@ def test_a_chip_of_28_nm_keeps_its_document_and_others_draw_what_their_node_draw
     assert isinstance(technology, Asic)
     assert technology.leakage_w_per_mm2 == NODES["7nm"].leakage_w_per_mm2
     assert technology.model_dump()["node"] == "7nm"
-    *_, line = check_fit(override(small, {"board.fabric_clock_mhz": 1800.0}), VIDEO).warnings
-    assert line.endswith("the 1600 MHz of the fastest published accelerator of 7 nm")
+    line, *_ = check_fit(override(small, {"board.fabric_clock_mhz": 1800.0}), VIDEO).warnings
+    assert "1800 MHz is more than the 1600 MHz of the fastest" in line
 
 
 def test_a_chip_that_is_too_small_is_a_misfit_with_a_cure() -> None:
@@ -153,10 +153,8 @@ def test_what_fits_only_at_the_value_of_the_constants_is_a_warning() -> None:
     assert report.fits
     assert report.warnings == ("area: up to 40.1 mm2 if all constants err upwards, 24.4 available",)
     assert check_fit(override(ASIC, {"board.technology.area_mm2": 41.0}), VIDEO).warnings == ()
-    _, line = check_fit(override(ASIC, {"board.fabric_clock_mhz": 1200.0}), VIDEO).warnings
-    assert line == (
-        "clock: 1200 MHz is more than the 1000 MHz of the fastest published accelerator of 28 nm"
-    )
+    line, _ = check_fit(override(ASIC, {"board.fabric_clock_mhz": 1200.0}), VIDEO).warnings
+    assert "1200 MHz is more than the 1000 MHz of the fastest" in line
 
 
 def test_what_is_there_leaks_and_its_clock_runs() -> None:

@@ -2,17 +2,13 @@
 
 import pytest
 
-from carsim.cost.fit import (
-    FitRow,
-    activation_bytes_per_token,
-    check_fit,
-    widest_activations,
-)
+from carsim.cost.fit import FitRow, activation_bytes_per_token, check_fit, widest_activations
 from carsim.design import load_design, override
 from carsim.workload.geometry import Video
 
 VILA_U = Video(n_frames=8, tokens_per_frame=256, prompt_tokens=62)
 ZCU102, ZCU102_16GB = load_design("zcu102"), load_design("zcu102_16gb")
+ROWS_OF_16_BIT = {"weight_load": "rows", "arithmetic": "int16"}
 LINEAR = {"model.head": {"kind": "linear", "vocabulary": 128_256}}
 
 
@@ -29,14 +25,7 @@ LINEAR = {"model.head": {"kind": "linear", "vocabulary": 128_256}}
         # 2 x 48 x 32 = 3072 for the arrays, 224 for vector units, 64 for dequantisers, of 2520.
         (
             "zcu102",
-            {
-                "machine.array": {
-                    "rows": 48,
-                    "cols": 32,
-                    "weight_load": "rows",
-                    "arithmetic": "int16",
-                }
-            },
+            {"machine.array": {"rows": 48, "cols": 32, **ROWS_OF_16_BIT}},
             "DSP slices: 3,360 DSP needed (arrays 3,072; published designs took 0.71 to 1.4 times "
             "as much), 2,520 DSP available, 840 DSP missing",
         ),
@@ -134,10 +123,7 @@ def test_an_implausible_clock_is_a_warning_not_a_misfit() -> None:
     report = check_fit(override(ZCU102, {"board.fabric_clock_mhz": 400.0}), VILA_U)
     assert report.fits
     (warning,) = report.warnings
-    assert warning == (
-        "clock: 400 MHz is more than the 333 MHz that published designs of this occupancy reach "
-        "(lut 36%)"
-    )
+    assert warning.startswith("clock: 400 MHz is more than the 333 MHz of the fastest comparable ")
 
 
 def test_a_batch_beyond_the_index_register_runs_in_groups_and_says_so() -> None:

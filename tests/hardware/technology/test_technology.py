@@ -44,18 +44,12 @@ class Toy(Technology):
         "silicon": Resource("silicon", "mm2", "shrink machine.array")
     }
 
-    def check_board(self, board: Board) -> None:
-        pass
-
     def available(self, board: Board) -> Mapping[str, float]:
         return {"silicon": self.area_mm2}
 
     def resources(self, design: Design) -> Resources:
         macs, lanes = design.machine.macs_per_cycle, design.machine.vector.lanes
         return Resources({"arrays": {"silicon": 0.01 * macs}, "vector": {"silicon": 0.1 * lanes}})
-
-    def warnings(self, design: Design, used: Resources) -> Iterable[str]:
-        return ()
 
     def idle_power(self, design: Design, used: Resources) -> Iterable[IdlePower]:
         yield IdlePower("leakage", "leakage", self.leakage_w_per_mm2, used.totals["silicon"])
