@@ -145,11 +145,10 @@ def visible_in_step(
 
 def _pad(prompts: tuple[tuple[int, ...], ...]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Token numbers, left-padded with 0, and which of them are valid, [B, P] each."""
-    longest = max(len(prompt) for prompt in prompts)
-    ids = np.zeros((len(prompts), longest), np.int64)
-    valid = np.zeros(ids.shape, bool)
-    for row, prompt in enumerate(prompts):
-        ids[row, -len(prompt) :], valid[row, -len(prompt) :] = prompt, True
+    lengths = np.array([[len(prompt)] for prompt in prompts])
+    valid = np.arange(lengths.max()) >= lengths.max() - lengths
+    ids = np.zeros(valid.shape, np.int64)
+    ids[valid] = np.concatenate(prompts)
     return ids, valid
 
 
