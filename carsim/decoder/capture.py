@@ -52,7 +52,7 @@ def capture(
             or a worker died.
     """
     check_needs(recipe, folder)
-    codebook, groups = prepare(recipe, folder, workers=workers)
+    groups = prepare(recipe, folder, workers=workers)
     clips = 0 if recipe.quality is None else recipe.quality.clips
     # Whole groups, as other group sizes round differently.
     judged = groups[: -(-2 * clips // len(groups[0].prompts))]
@@ -79,7 +79,8 @@ def capture(
         quality = MeasuredQuality(first_frame=recipe.judged_from, teacher_forced_nats=nats)
     clips_seen = joined("tokens").T.reshape(len(recipe.clips), -1, TOKENS_PER_FRAME)
     kept = [round(kept_share(codes), 4) for codes in clips_seen]
-    meta = metadata(recipe, groups[0].model.source, codebook.n_codes, kept, quality)
+    model = groups[0].model
+    meta = metadata(recipe, model.n_codes, kept, weights=model.source, quality=quality)
     reads = {
         name: np.concatenate([each.kv[name] for each in decoded], axis=-1) for name in decoded[0].kv
     }
@@ -110,7 +111,7 @@ def check_needs(recipe: AnyRecipe, folder: Path) -> None:
             need_videos(folder / clip.video)
 
 
-def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> tuple[Codebook, list[RowGroup]]:
+def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> list[RowGroup]:
     """Read the files of a recipe, and put its rows into groups that are decoded together.
 
     Rows go by :data:`GROUP_ROWS`; all together where the whole batch decides as one. Weights in
@@ -156,7 +157,7 @@ def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> tuple[Codebook
         clips_used = min(recipe.precision.calibration.clips, len(recipe.clips))
         quantised = _quantised(recipe.precision, group_of(range(2 * clips_used)), workers)
         groups = [replace(group, quantised=quantised) for group in groups]
-    return codebook, groups
+    return groups
 
 
 def _quantised(precision: DecoderPrecision, group: RowGroup, workers: int) -> Weights:
@@ -177,21 +178,14 @@ def _dense(group: RowGroup) -> RowGroup:
     return replace(group, policy=dense, quantised=None)
 
 
-def metadata(
-    recipe: Recipe,
-    weights: str,
-    n_codes: int,
-    kept_tokens: Sequence[float],
-    quality: MeasuredQuality | None,
-) -> TraceMeta:
+def metadata(recipe: Recipe, n_codes: int, kept_tokens: Sequence[float], **more: Any) -> TraceMeta:
     """Metadata of the trace of a recipe.
 
     Args:
         recipe: The decoding.
-        weights: Where the weights came from.
         n_codes: K.
         kept_tokens: Share of tokens equal to those one frame before, for each clip.
-        quality: Measured quality, if any.
+        more: What the recipe does not say: ``weights``, and ``quality``, if any.
     """
     content: dict[str, Any] = {"codes": n_codes}
     if recipe.sampling:
@@ -205,10 +199,9 @@ def metadata(
         prompt_lengths=tuple(map(len, recipe.prompts)),
         guidance_pairs=recipe.pairs,
         mode="sampled" if recipe.sampling else "teacher_forced",
-        weights=weights,
         sampling=recipe.sampling and recipe.sampling.model_dump(),
         content=content,
-        quality=quality,
+        **more,
     )
 
 

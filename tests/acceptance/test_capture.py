@@ -47,7 +47,7 @@ def test_a_scene_is_decoded_as_its_codes_are(tmp_path: Path) -> None:
     (tmp_path / "scenes.npz").write_bytes(npz_bytes({"walk": codes}))
     clip = {"scene": "walk", "caption": "a walk"}
     recipe = read(make_recipe(tmp_path, clips=[clip], scenes="scenes.npz"))
-    (group,) = prepare(recipe, tmp_path)[1]
+    (group,) = prepare(recipe, tmp_path)
     assert np.array_equal(group.tokens[:, 0], codes[: recipe.n_frames].ravel())
     assert group.prompts == (b"Generate a video: a walk", b"Generate a video:")
     kept = capture(recipe, tmp_path, workers=1).meta.content["clips"]

@@ -76,10 +76,8 @@ class InputChange(ReplayRule):
     def check(self, n_heads: int, hidden_size: int) -> None:
         """Refuse more elements than there are."""
         if self.elements is not None and self.elements > hidden_size:
-            raise ValueError(
-                f"rule: {self.elements} elements of a hidden size of {hidden_size}, give at most "
-                f"{hidden_size}, or null for all"
-            )
+            given = f"rule: {self.elements} elements of a hidden size of {hidden_size}"
+            raise ValueError(f"{given}, give at most {hidden_size}, or null for all")
 
     def begin(self, shape: DecoderShape) -> Array:
         """Inputs held, as the numbers they stand for: [L, B, N, elements]."""
