@@ -21,7 +21,6 @@ from carsim.base.errors import InputError
 from carsim.base.files import reason
 from carsim.decisions.trace import Trace, TraceMeta
 from carsim.decisions.trace.meta import MeasuredQuality, PerClip
-from carsim.decisions.trace.precision import DecoderPrecision
 from carsim.decoder.content import TOKENS_PER_FRAME, Codebook, load_codebook, load_scene
 from carsim.decoder.content.scenes import kept_share
 from carsim.decoder.content.videos import need_videos, read_video
@@ -29,7 +28,7 @@ from carsim.decoder.group import RowGroup, decode_group
 from carsim.decoder.model import DecoderModel, load_model
 from carsim.decoder.quantise import quantise
 from carsim.decoder.recipe import AnyRecipe, Recipe, SceneRecipe, VideoRecipe
-from carsim.decoder.structures import Array, Config, DecoderPolicy, Weights
+from carsim.decoder.structures import Array, Config, DecoderPolicy
 from carsim.decoder.workers import Progress, run_in_workers
 
 GROUP_ROWS = 8
@@ -55,9 +54,12 @@ def capture(
     groups = prepare(recipe, folder, workers=workers)
     clips = 0 if recipe.quality is None else recipe.quality.clips
     # Whole groups, as other group sizes round differently.
-    judged = groups[: -(-2 * clips // len(groups[0].prompts))]
-    own = [_true_tokens(group) for group in judged] if recipe.sampling else judged
-    beside = [_dense(group) for group in own]
+    own = groups[: -(-2 * clips // len(groups[0].prompts))]
+    if recipe.sampling:  # else true tokens are fed in any case
+        steps = groups[0].config.n_steps
+        own = [replace(group, sampling=None, given_steps=steps) for group in own]
+    dense = DecoderPolicy((None,) * recipe.decoded.n_layers)
+    beside = [replace(group, policy=dense, quantised=None) for group in own]
     todo = list(dict.fromkeys([*groups, *own, *beside]))
     pieces = [partial(decode_group, group) for group in todo]
     total = sum(group.work for group in todo)
@@ -154,28 +156,13 @@ def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> list[RowGroup]
         for start in range(0, recipe.n_rows, per_group)
     ]
     if recipe.precision is not None:
-        clips_used = min(recipe.precision.calibration.clips, len(recipe.clips))
-        quantised = _quantised(recipe.precision, group_of(range(2 * clips_used)), workers)
+        sample = recipe.precision.calibration
+        first = group_of(range(2 * min(sample.clips, len(recipe.clips))))
+        first = replace(first, tokens=first.tokens[: sample.frames * TOKENS_PER_FRAME])
+        piece, at_once = partial(quantise, first, recipe.precision), min(workers, 1)
+        (quantised,) = run_in_workers([piece], total=1, workers=at_once, progress=None)
         groups = [replace(group, quantised=quantised) for group in groups]
     return groups
-
-
-def _quantised(precision: DecoderPrecision, group: RowGroup, workers: int) -> Weights:
-    """Weights in a precision, calibrated on the first frames of a group's clips."""
-    steps = precision.calibration.frames * TOKENS_PER_FRAME
-    piece = partial(quantise, replace(group, tokens=group.tokens[:steps]), precision)
-    return run_in_workers([piece], total=1, workers=min(workers, 1), progress=None)[0]
-
-
-def _true_tokens(group: RowGroup) -> RowGroup:
-    """The group with the tokens of its clips fed throughout."""
-    return replace(group, sampling=None, given_steps=group.config.n_steps)
-
-
-def _dense(group: RowGroup) -> RowGroup:
-    """The group without replay, sparse attention or rounding."""
-    dense = DecoderPolicy((None,) * group.config.geometry.n_layers)
-    return replace(group, policy=dense, quantised=None)
 
 
 def metadata(recipe: Recipe, n_codes: int, kept_tokens: Sequence[float], **more: Any) -> TraceMeta:

@@ -160,7 +160,7 @@ def test_calibration_refuses_what_cannot_be_reached(tmp_path: Path) -> None:
         calibrate(recipe, tmp_path, 0.6, workers=0)
     with pytest.raises(InputError, match=r"between 0 and 1, got 1\.2"):
         calibrate(recipe, tmp_path, 1.2)
-    with pytest.raises(InputError, match="one frame never replays"):
+    with pytest.raises(InputError, match="at most 0 can be reached"):
         calibrate(recipe.model_copy(update={"n_frames": 1}), tmp_path, 0.5)
 
 

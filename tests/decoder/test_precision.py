@@ -188,8 +188,6 @@ def test_a_bad_precision_says_why(fields: dict[str, Any], problem: str) -> None:
 
 def test_a_precision_says_what_it_is() -> None:
     assert precision().short == "W4A4 KV4 replay 4, polished out down"
-    assert precision().text == (
-        "W4A4 KV4 replay 4, polished out down, weights in groups of 4, compensated"
-    )
+    assert precision().text == "W4A4 KV4 replay 4, polished out down, compensated"
     assert DecoderPrecision().text == "W16A16 KV16 replay 16"
     assert DecoderPrecision().calibration == Calibration(clips=4, frames=1)
