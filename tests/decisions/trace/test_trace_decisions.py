@@ -27,9 +27,6 @@ from carsim.decisions.trace import (
 )
 from carsim.decisions.trace.decisions import DecisionShape, check_decisions
 from carsim.decisions.trace.resize import crop, enlarge, layers_at_depth, resample
-from carsim.decisions.trace.stated import stated_trace
-from carsim.design import load_design
-from carsim.workload.workload import Workload
 
 
 @given(st.integers(1, 40), st.integers(1, 40))
@@ -139,15 +136,6 @@ def test_what_is_not_changed_stays_captured(tmp_path: Path) -> None:
     assert captured(same).source == "captured"
     assert same.sha256 == base.sha256
     assert "base.npz" not in captured(same).label, "it may differ from the file"
-
-
-def test_own_decisions_need_no_captured_trace() -> None:
-    base = stated_trace(Workload("video", frames=3), load_design("zcu102").model, 2)
-    replay = np.zeros_like(base.replay)
-    replay[256::2] = True
-    mine = Trace.from_decisions(replay, base, "every second token")
-    assert captured(mine).label == "every second token"
-    assert mine.meta.origin == "own decisions"
 
 
 def test_rethresholding_keeps_the_scope() -> None:
