@@ -41,12 +41,10 @@ bits, half a BRAM36), a comparator, and for ``full`` a buffer of one head's aged
 x 16 bits: 64 KiB for 256 x 128).
 """
 
-from dataclasses import dataclass
 from math import isqrt
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from carsim.base.errors import InputError
@@ -68,15 +66,17 @@ COUNT_BYTES = LENGTH_BYTES = 2
 MOST_MEMBERS = 2 ** (8 * COUNT_BYTES) - 1
 
 
-@dataclass(eq=False)
 class Groups:
     """Groups of one decoding; a slot of the cache stands for the group whose newest member it has.
 
     Beside the 8 hd bytes a token and key head of a cache in single precision, it takes 6: 3 % for
     a head size of 24. For 64 frames of 256 tokens in 32 layers of 4 key heads, that is 13 MB a row.
 
+    Args:
+        cache: The cache, in which every token is a group of its own.
+
     Attributes:
-        cache: The cache.
+        cache: As given.
         members: uint16[L, B, KV, slots], members of each group; 0 where the token has merged into a
             newer one.
         bias: Their log, [L, B, KV, slots].
@@ -85,22 +85,14 @@ class Groups:
         sin: Sines.
     """
 
-    cache: CacheShape
-    members: NDArray[np.uint16]
-    bias: Array
-    merged: Bools
-    cos: Array
-    sin: Array
-
-    @classmethod
-    def of(cls, cache: CacheShape) -> "Groups":
-        """Every token is a group of its own."""
+    def __init__(self, cache: CacheShape) -> None:
+        self.cache = cache
         shape = cache.n_layers, cache.n_rows, cache.n_kv_heads, cache.n_slots
+        self.members, self.bias = np.ones(shape, np.uint16), np.zeros(shape, cache.dtype)
+        self.merged = np.zeros(cache.n_layers, bool)
         turns = cache.rope_theta ** -(np.arange(0, cache.head_dim, 2) / cache.head_dim)
         angles = np.arange(cache.n_slots)[:, None] * turns
-        cos, sin = (each(angles).astype(cache.dtype) for each in (np.cos, np.sin))
-        members, bias = np.ones(shape, np.uint16), np.zeros(shape, cache.dtype)
-        return cls(cache, members, bias, np.zeros(cache.n_layers, bool), cos, sin)
+        self.cos, self.sin = (each(angles).astype(cache.dtype) for each in (np.cos, np.sin))
 
     def directions(self, keys: Array, positions: Ints) -> Array:
         """Keys as before the rotary embedding (halves of a head are pairs), of length 1.
@@ -184,7 +176,7 @@ class TempCache(AttentionPolicy):
         if self.search == "window3x3" and isqrt(per_frame) ** 2 != per_frame:
             problem = f"{self.search!r} needs square frames, got {per_frame} tokens a frame"
             raise InputError("attention temp_cache: search", problem, "take 'aligned' or 'full'")
-        return Groups.of(cache)
+        return Groups(cache)
 
     def select(self, state: Groups, layer: int, query: Query) -> Selection:
         """Everything that is held, with log m added."""
@@ -234,9 +226,8 @@ class TempCache(AttentionPolicy):
         """Which places of the frame before each place looks at, bool[N, N]; None: all frames."""
         if self.search == "full":
             return None
-        side = isqrt(per_frame) if self.search == "window3x3" else 1
+        reach, side = (1, isqrt(per_frame)) if self.search == "window3x3" else (0, 1)
         places = np.divmod(np.arange(per_frame), side)
-        reach = int(self.search == "window3x3")
         y, x = (abs(place[:, None] - place) <= reach for place in places)
         return y & x
 
