@@ -97,8 +97,6 @@ def decode_golden(golden: Arrays) -> Arrays:
     hidden = np.stack([decode_step(state, x, record) for x in embeddings])
     never = replace(policy, tau=(None,) * layers)
     dense_state, _ = prefill(config, never, weights, prompt, mask)
-    tau = np.array([np.nan if tau is None else tau for tau in policy.tau])[:, None]
-    margin = np.abs(tas - tau)[np.isfinite(tas) & np.isfinite(tau)]
     return {
         "skip": skip,
         "tas": tas,
@@ -111,7 +109,4 @@ def decode_golden(golden: Arrays) -> Arrays:
         "prefill_hidden": prefilled,
         "k_cache": state.k,
         "v_cache": state.v,
-        "replay_ratio_all": np.array(skip.mean()),
-        "replay_ratio_eligible": np.array(skip[config.tokens_per_frame :].mean()),
-        "tau_margin": np.array(margin.min(initial=np.inf)),
     }

@@ -184,11 +184,6 @@ class ReplayRule(GrownSection):
         own = named(self.label, self.model_dump(exclude_defaults=True))
         return "FastCar" if self.is_fastcar else f"replay by {own}"
 
-    @property
-    def margin(self) -> float:
-        """Largest difference of scores that sums which round differently are allowed to make."""
-        return 1e-4
-
     def check_layers(self, n_layers: int) -> None:
         """Refuse lists of other than a number for each layer, with a ValueError."""
         for name, value in self:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from trace_maker import make_quality, make_trace
 
 from carsim.base.errors import InputError
-from carsim.decisions.replay import decision_units
 from carsim.decisions.trace import (
     Decisions,
     Trace,
@@ -152,13 +151,6 @@ def test_rethresholding_refuses_what_it_cannot_do() -> None:
         rethreshold(make_trace(), float("nan"))
     with pytest.raises(InputError, match="hold no scores"):
         rethreshold(make_trace(tau=(0.1, None)), 0.3)
-
-
-def test_units_partition_the_rows() -> None:
-    assert decision_units("row", [(0, 1)], 2) == ((0,), (1,))
-    assert decision_units("pair", [(3, 1), (0, 4)], 5) == ((0, 4), (1, 3), (2,))
-    assert decision_units("batch", [], 5) == ((0, 1, 2, 3, 4),)
-    assert decision_units("batch", [], 5, batch=2) == ((0, 1), (2, 3), (4,))
 
 
 def test_rescoping_is_open_loop_and_only_coarsens() -> None:
