@@ -69,16 +69,15 @@ def naive_round(x: Vector, bits: int, group: int) -> Vector:
 
 def naive_enter(arithmetic: Arithmetic, product: Product, layer: int, x: Vector) -> Vector:
     """Inputs of a product as its grids have them, number by number, polished where they are."""
-    inputs = arithmetic.inputs.get(product)
-    if inputs is None:
+    if product not in arithmetic.inputs:
         return x
-    out = []
+    inputs, out = arithmetic.inputs[product][layer], []
     for channel, value in enumerate(x):
-        step, zero = inputs.grid.step[layer, channel], inputs.grid.zero[layer, channel]
+        step, zero = inputs.grid.step[channel], inputs.grid.zero[channel]
         if inputs.w is None:
             out.append(_to_code(value, step, zero, inputs.grid.most))
             continue
-        w, sign = inputs.w[layer, channel], -1 if value < 0 else 1
+        w, sign = inputs.w[channel], -1 if value < 0 else 1
         log = _to_code(sign * (np.log2(abs(value) + w) - np.log2(w)), step, zero, inputs.grid.most)
         out.append((-1 if log < 0 else 1) * (2 ** (abs(log) + np.log2(w)) - w))
     return np.array(out)

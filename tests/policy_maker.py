@@ -8,7 +8,7 @@ from tiny import tiny_trace
 from trace_maker import make_meta
 
 from carsim.decisions.attention import AttentionPolicy, CacheShape, Draft, Query
-from carsim.decisions.trace import Trace
+from carsim.decisions.trace import Trace, TraceMeta
 from carsim.decoder.structures import Array, Config, DecoderPolicy, LayerRecord
 from carsim.testing.decoder import MASK, PROMPT, make_config
 from carsim.testing.decoder import decode_rows as run
@@ -64,19 +64,19 @@ class Cache:
         return [[np.flatnonzero(head).tolist() for head in row] for row in self.read]
 
 
+def meta_of(config: Config, **changes: Any) -> TraceMeta:
+    """Metadata of the tiny decoder's four rows."""
+    lengths = tuple(MASK.sum(axis=1).tolist())
+    sizes = {"tokens_per_frame": config.tokens_per_frame, "n_frames": config.n_frames}
+    prompts = {"prompt_tokens": PROMPT, "prompt_lengths": lengths}
+    return make_meta(decoded=config.geometry, **sizes, **prompts, **changes)
+
+
 def make_trace(policy: AttentionPolicy, config: Config | None = None) -> Trace:
     """A trace of a decoding under the policy."""
     config = config or make_config()
     kept = run(config, DecoderPolicy((0.0, 0.0), attention=policy))[2]
-    meta = make_meta(
-        decoded=config.geometry,
-        tokens_per_frame=config.tokens_per_frame,
-        n_frames=config.n_frames,
-        prompt_tokens=PROMPT,
-        prompt_lengths=tuple(int(length) for length in MASK.sum(axis=1)),
-        tau=0.0,
-        attention=policy,
-    )
+    meta = meta_of(config, tau=0.0, attention=policy)
     kv = {"kv_tokens": kept.tokens, "kv_runs": kept.runs, "kv_held": kept.held}
     return Trace(kept.replay, kept.tas, meta, **(kv if policy.records else {}))
 

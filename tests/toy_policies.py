@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -89,11 +90,14 @@ TOYS: dict[str, type[AttentionPolicy]] = {"second_block": EverySecondBlock, "bes
 
 
 @contextmanager
-def registered() -> Iterator[None]:
-    """The toys in the registry, for files that name them."""
-    ATTENTION.update(TOYS)
+def in_registry(registry: Any, kinds: dict[str, Any]) -> Iterator[None]:
+    """Kinds in their registry, for files that name them."""
+    registry.update(kinds)
     try:
         yield
     finally:
-        for kind in TOYS:
-            del ATTENTION[kind]
+        for kind in kinds:
+            del registry[kind]
+
+
+registered = partial(in_registry, ATTENTION, TOYS)

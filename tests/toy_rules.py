@@ -1,10 +1,10 @@
 """A rule of replay as a user would add it, from outside of the package."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from toy_policies import in_registry
 
 from carsim.decisions.replay import (
     RULES,
@@ -44,12 +44,4 @@ class Cosine(ReplayRule):
 TOYS: dict[str, type[ReplayRule]] = {"cosine": Cosine}
 
 
-@contextmanager
-def registered() -> Iterator[None]:
-    """The toys in the registry, for files that name them."""
-    RULES.update(TOYS)
-    try:
-        yield
-    finally:
-        for kind in TOYS:
-            del RULES[kind]
+registered = partial(in_registry, RULES, TOYS)

@@ -59,20 +59,16 @@ class Sources:
             InputError: Traces of different videos, or a tau for layers that they lack.
         """
         first = self.traces[0]
-        shapes = [
-            (each.n_frames, each.tokens_per_frame, each.n_rows, each.prompt_tokens)
-            for each in self.traces
-        ]
-        for trace, shape in zip(self.traces, shapes, strict=True):
+        for trace in self.traces:
             if isinstance(self.tau, tuple) and len(self.tau) != trace.n_layers:
                 problem = f"lists {len(self.tau)} values, {trace.name} has {trace.n_layers} layers"
                 cure = "give one number, or capture a trace of as many layers"
                 raise InputError("policy.tau", problem, cure)
-            if shape != shapes[0]:
-                problem = f"has (frames, tokens, rows, prompt) {shape}, unlike {first.name} with"
+            if (trace.video, trace.n_rows) != (first.video, first.n_rows):
+                problem = f"decodes {trace.n_rows} rows of {trace.video}, {first.name} decodes"
                 cure = "pass traces of the same video"
-                raise InputError(trace.name, f"{problem} {shapes[0]}", cure)
-        return Video(first.n_frames, first.tokens_per_frame, first.prompt_tokens, first.meta.kind)
+                raise InputError(trace.name, f"{problem} {first.n_rows} of {first.video}", cure)
+        return first.video
 
     def check_sets(self, video: Video) -> None:
         """Refuse sets of tokens that do not divide a frame: all of a set may replay, or none.

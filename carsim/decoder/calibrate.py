@@ -65,8 +65,6 @@ def calibrate(
     if not 0 < target < 1:
         problem = f"expected a share of steps between 0 and 1, got {target!r}"
         raise InputError("replay ratio", problem, "give 0.5 for half of them")
-    if recipe.n_frames < 2:
-        raise InputError("$.n_frames", "one frame never replays", "decode two frames or more")
     best = np.full((recipe.n_frames, recipe.decoded.n_layers, recipe.n_rows), inf)
     best[0] = nan
     most = _ratio(recipe, best, -inf, 1)

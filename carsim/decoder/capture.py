@@ -21,7 +21,6 @@ from carsim.base.errors import InputError
 from carsim.base.files import reason
 from carsim.decisions.trace import Trace, TraceMeta
 from carsim.decisions.trace.meta import MeasuredQuality, PerClip
-from carsim.decisions.trace.precision import DecoderPrecision
 from carsim.decoder.content import TOKENS_PER_FRAME, Codebook, load_codebook, load_scene
 from carsim.decoder.content.scenes import kept_share
 from carsim.decoder.content.videos import need_videos, read_video
@@ -29,7 +28,7 @@ from carsim.decoder.group import RowGroup, decode_group
 from carsim.decoder.model import DecoderModel, load_model
 from carsim.decoder.quantise import quantise
 from carsim.decoder.recipe import AnyRecipe, Recipe, SceneRecipe, VideoRecipe
-from carsim.decoder.structures import Array, Config, DecoderPolicy, Weights
+from carsim.decoder.structures import Array, Config, DecoderPolicy
 from carsim.decoder.workers import Progress, run_in_workers
 
 GROUP_ROWS = 8
@@ -52,12 +51,15 @@ def capture(
             or a worker died.
     """
     check_needs(recipe, folder)
-    codebook, groups = prepare(recipe, folder, workers=workers)
+    groups = prepare(recipe, folder, workers=workers)
     clips = 0 if recipe.quality is None else recipe.quality.clips
     # Whole groups, as other group sizes round differently.
-    judged = groups[: -(-2 * clips // len(groups[0].prompts))]
-    own = [_true_tokens(group) for group in judged] if recipe.sampling else judged
-    beside = [_dense(group) for group in own]
+    own = groups[: -(-2 * clips // len(groups[0].prompts))]
+    if recipe.sampling:  # else true tokens are fed in any case
+        steps = groups[0].config.n_steps
+        own = [replace(group, sampling=None, given_steps=steps) for group in own]
+    dense = DecoderPolicy((None,) * recipe.decoded.n_layers)
+    beside = [replace(group, policy=dense, quantised=None) for group in own]
     todo = list(dict.fromkeys([*groups, *own, *beside]))
     pieces = [partial(decode_group, group) for group in todo]
     total = sum(group.work for group in todo)
@@ -79,7 +81,8 @@ def capture(
         quality = MeasuredQuality(first_frame=recipe.judged_from, teacher_forced_nats=nats)
     clips_seen = joined("tokens").T.reshape(len(recipe.clips), -1, TOKENS_PER_FRAME)
     kept = [round(kept_share(codes), 4) for codes in clips_seen]
-    meta = metadata(recipe, groups[0].model.source, codebook.n_codes, kept, quality)
+    model = groups[0].model
+    meta = metadata(recipe, model.n_codes, kept, weights=model.source, quality=quality)
     reads = {
         name: np.concatenate([each.kv[name] for each in decoded], axis=-1) for name in decoded[0].kv
     }
@@ -110,7 +113,7 @@ def check_needs(recipe: AnyRecipe, folder: Path) -> None:
             need_videos(folder / clip.video)
 
 
-def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> tuple[Codebook, list[RowGroup]]:
+def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> list[RowGroup]:
     """Read the files of a recipe, and put its rows into groups that are decoded together.
 
     Rows go by :data:`GROUP_ROWS`; all together where the whole batch decides as one. Weights in
@@ -153,45 +156,23 @@ def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> tuple[Codebook
         for start in range(0, recipe.n_rows, per_group)
     ]
     if recipe.precision is not None:
-        clips_used = min(recipe.precision.calibration.clips, len(recipe.clips))
-        quantised = _quantised(recipe.precision, group_of(range(2 * clips_used)), workers)
+        sample = recipe.precision.calibration
+        first = group_of(range(2 * min(sample.clips, len(recipe.clips))))
+        first = replace(first, tokens=first.tokens[: sample.frames * TOKENS_PER_FRAME])
+        piece, at_once = partial(quantise, first, recipe.precision), min(workers, 1)
+        (quantised,) = run_in_workers([piece], total=1, workers=at_once, progress=None)
         groups = [replace(group, quantised=quantised) for group in groups]
-    return codebook, groups
+    return groups
 
 
-def _quantised(precision: DecoderPrecision, group: RowGroup, workers: int) -> Weights:
-    """Weights in a precision, calibrated on the first frames of a group's clips."""
-    steps = precision.calibration.frames * TOKENS_PER_FRAME
-    piece = partial(quantise, replace(group, tokens=group.tokens[:steps]), precision)
-    return run_in_workers([piece], total=1, workers=min(workers, 1), progress=None)[0]
-
-
-def _true_tokens(group: RowGroup) -> RowGroup:
-    """The group with the tokens of its clips fed throughout."""
-    return replace(group, sampling=None, given_steps=group.config.n_steps)
-
-
-def _dense(group: RowGroup) -> RowGroup:
-    """The group without replay, sparse attention or rounding."""
-    dense = DecoderPolicy((None,) * group.config.geometry.n_layers)
-    return replace(group, policy=dense, quantised=None)
-
-
-def metadata(
-    recipe: Recipe,
-    weights: str,
-    n_codes: int,
-    kept_tokens: Sequence[float],
-    quality: MeasuredQuality | None,
-) -> TraceMeta:
+def metadata(recipe: Recipe, n_codes: int, kept_tokens: Sequence[float], **more: Any) -> TraceMeta:
     """Metadata of the trace of a recipe.
 
     Args:
         recipe: The decoding.
-        weights: Where the weights came from.
         n_codes: K.
         kept_tokens: Share of tokens equal to those one frame before, for each clip.
-        quality: Measured quality, if any.
+        more: What the recipe does not say: ``weights``, and ``quality``, if any.
     """
     content: dict[str, Any] = {"codes": n_codes}
     if recipe.sampling:
@@ -205,10 +186,9 @@ def metadata(
         prompt_lengths=tuple(map(len, recipe.prompts)),
         guidance_pairs=recipe.pairs,
         mode="sampled" if recipe.sampling else "teacher_forced",
-        weights=weights,
         sampling=recipe.sampling and recipe.sampling.model_dump(),
         content=content,
-        quality=quality,
+        **more,
     )
 
 

@@ -22,7 +22,6 @@ from carsim.decoder.structures import (
     LayerRecord,
     State,
     Weights,
-    new_state,
 )
 
 Recorder = Callable[[LayerRecord], None]
@@ -49,7 +48,7 @@ def prefill(
         The state after the prompt, and hidden states after the final norm, [B, P, d].
     """
     shape, attention, arithmetic = config.geometry, policy.attention, weights.arithmetic
-    state = new_state(config, policy, weights, prompt_mask)
+    state = State(config, policy, weights, prompt_mask)
     batch, slots, _ = prompt.shape
     positions = np.where(prompt_mask, prompt_mask.cumsum(axis=1) - 1, 1)
     cos, sin = state.cos[positions][:, None], state.sin[positions][:, None]  # [B, 1, P, hd]

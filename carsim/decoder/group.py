@@ -179,9 +179,8 @@ def embed_prompts(
 ) -> tuple[Array, NDArray[np.bool_]]:
     """Left-padded embeddings [B, P, d] and their mask [B, P]; padding is zero."""
     text = model.arrays["embed_text"].astype(config.dtype)
-    mask = np.zeros((len(prompts), prompt_tokens), bool)
+    padding = prompt_tokens - np.array([[len(prompt)] for prompt in prompts])
+    mask = np.arange(prompt_tokens) >= padding
     embedded = np.zeros((*mask.shape, text.shape[1]), text.dtype)
-    for row, prompt in enumerate(prompts):
-        mask[row, -len(prompt) :] = True
-        embedded[row, -len(prompt) :] = text[list(prompt)]
+    embedded[mask] = text[list(b"".join(prompts))]
     return embedded, mask

@@ -106,10 +106,8 @@ class CheckpointRecipe(BaseRecipe):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.attention.records:
-            raise ValueError(
-                f"attention {self.attention.kind!r} selects keys by what they hold, which needs "
-                f"the reference decoder; take dense or streaming"
-            )
+            kind = f"attention {self.attention.kind!r} selects keys by what they hold"
+            raise ValueError(f"{kind}, which needs the reference decoder; take dense or streaming")
         if self.guidance is None and self.decision_scope == "pair":
             raise ValueError("decision_scope 'pair' needs guidance; take row or batch")
         if self.guidance is None and "guidance_scale" in self.sampling.model_fields_set:

@@ -28,7 +28,7 @@ value, without QuartDepth's reconstruction (adaptive rounding under a Fisher mat
 iterations of training).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -145,11 +145,11 @@ def compensation(w: Array, x: Array, x_rounded: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Rounding of the inputs of one product, fixed for each layer and channel.
+    """Rounding of the inputs of one product in one layer, fixed for each channel.
 
     Attributes:
-        grid: Arrays [L, n].
-        w: Polishing, [L, n]; None without.
+        grid: Arrays [n].
+        w: Polishing, [n]; None without.
     """
 
     grid: CodeGrid
@@ -157,20 +157,18 @@ class Inputs:
 
     @staticmethod
     def of(samples: Array, bits: int, *, polish: bool) -> "Inputs":
-        """The rounding that samples [L, samples, n] call for."""
-        w = np.stack([polishing(x) for x in samples]) if polish else None
-        low, high = samples.min(axis=1), samples.max(axis=1)
+        """The rounding that samples [samples, n] call for."""
+        w = polishing(samples) if polish else None
+        low, high = samples.min(axis=0), samples.max(axis=0)
         if w is not None:  # monotone: the ends stay the ends
             low, high = polished(low, w), polished(high, w)
         return Inputs(CodeGrid.over(low, high, bits), w)
 
-    def round(self, layer: int, x: Array) -> Array:
-        """Inputs [.., n] of a layer, rounded."""
-        step, zero, most = self.grid
-        grid = CodeGrid(step[layer], zero[layer], most)
+    def round(self, x: Array) -> Array:
+        """Inputs [.., n], rounded."""
         if self.w is None:
-            return grid.round(x)
-        return unpolished(grid.round(polished(x, self.w[layer])), self.w[layer])
+            return self.grid.round(x)
+        return unpolished(self.grid.round(polished(x, self.w)), self.w)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,19 +176,18 @@ class Arithmetic:
     """What a decoder does to numbers on their way; as it is, nothing.
 
     Attributes:
-        inputs: Rounding of inputs, of the products that have one.
+        inputs: Rounding of inputs by layer, of the products that have one.
         kv: DecoderPrecision of the cache of keys and values.
         replay: Bits of cached outputs.
     """
 
-    inputs: Mapping[Product, Inputs] = field(default_factory=dict)
+    inputs: Mapping[Product, Sequence[Inputs]] = field(default_factory=dict)
     kv: Grouped = DecoderPrecision().kv
     replay: int = DecoderPrecision().replay
 
     def entering(self, product: Product, layer: int, x: Array) -> Array:
         """Inputs [.., n] as they enter the product."""
-        inputs = self.inputs.get(product)
-        return x if inputs is None else inputs.round(layer, x)
+        return self.inputs[product][layer].round(x) if product in self.inputs else x
 
     def cached(self, x: Array) -> Array:
         """New keys or values [.., hd] as the cache keeps them."""

@@ -7,7 +7,9 @@ prompt tokens and all decoded steps: for the default of four clips and one frame
 steps and their prompts, some 2,300 for each channel.
 """
 
+from collections import defaultdict
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -23,25 +25,22 @@ class Collector(Arithmetic):
     """Rounds nothing and keeps the inputs of all products.
 
     Args:
-        n_layers: L.
         valid: bool[B, P], False for padding of the prompts.
     """
 
-    def __init__(self, n_layers: int, valid: Bools) -> None:
+    def __init__(self, valid: Bools) -> None:
         super().__init__()
         self._valid = valid
-        self._kept: dict[Product, list[list[Array]]] = {
-            product: [[] for _ in range(n_layers)] for product in PRODUCTS
-        }
+        self._kept = defaultdict[tuple[Product, int], list[Array]](list)
 
     def entering(self, product: Product, layer: int, x: Array) -> Array:
         """The inputs as they are; those of a prompt are [B, P, n], later ones [B, n]."""
-        self._kept[product][layer].append(x[self._valid] if x.ndim == 3 else x)
+        self._kept[product, layer].append(x[self._valid] if x.ndim == 3 else x)
         return x
 
-    def samples(self, product: Product) -> Array:
-        """[L, samples, n]."""
-        return np.stack([np.concatenate(layer) for layer in self._kept[product]])
+    def samples(self, product: Product, layer: int) -> Array:
+        """[samples, n]."""
+        return np.concatenate(self._kept[product, layer])
 
 
 def quantise(group: RowGroup, precision: DecoderPrecision, advance: Advance) -> Weights:
@@ -53,37 +52,29 @@ def quantise(group: RowGroup, precision: DecoderPrecision, advance: Advance) -> 
         advance: Told the row-steps that were decoded.
     """
     weights = stack_weights(group.config, group.model.arrays)
-    inputs: dict[Product, Inputs] = {}
-    changes: dict[Product, Array] = {}
+    inputs: dict[Product, list[Inputs]] = {}
+    matrices: dict[str, Any] = {f"w_{name}": getattr(weights, f"w_{name}") for name in PRODUCTS}
     if precision.activations < 16:
         collector = collect(group, weights, advance)
         for product in PRODUCTS:
-            samples = collector.samples(product)
-            polish = product in precision.polish
-            inputs[product] = made = Inputs.of(samples, precision.activations, polish=polish)
+            w, polish = matrices[f"w_{product}"], product in precision.polish
+            samples = [collector.samples(product, layer) for layer in range(len(w))]
+            made = [Inputs.of(x, precision.activations, polish=polish) for x in samples]
+            inputs[product] = made
             if precision.compensate:
-                layers = enumerate(zip(matrix(weights, product), samples, strict=True))
-                found = [compensation(w, x, made.round(layer, x)) for layer, (w, x) in layers]
-                changes[product] = np.stack(found)
-    matrices = {
-        f"w_{product}": _rounded(matrix(weights, product), changes.get(product), precision.weights)
-        for product in PRODUCTS
-    }
+                layers = zip(w, samples, made, strict=True)
+                change = [compensation(w, x, grid.round(x)) for w, x, grid in layers]
+                matrices[f"w_{product}"] = (w + change).astype(w.dtype)
+    matrices = {name: _rounded(w, precision.weights) for name, w in matrices.items()}
     arithmetic = Arithmetic(inputs, precision.kv, precision.replay)
     return replace(weights, **matrices, arithmetic=arithmetic)
-
-
-def matrix(weights: Weights, product: Product) -> Array:
-    """The weights of a product, [L, inputs, outputs]."""
-    found: Array = getattr(weights, f"w_{product}")
-    return found
 
 
 def collect(group: RowGroup, weights: Weights, advance: Advance) -> Collector:
     """The inputs of all products while a group is decoded, densely and without replay."""
     dense = DecoderPolicy((None,) * group.config.geometry.n_layers)
     _, mask = embed_prompts(group.model, group.prompts, group.prompt_tokens, group.config)
-    collector = Collector(group.config.geometry.n_layers, mask)
+    collector = Collector(mask)
     watched = replace(weights, arithmetic=collector)
     decoding, fed = Decoding(replace(group, policy=dense, quantised=watched)), None
     for tokens in group.tokens:
@@ -93,10 +84,8 @@ def collect(group: RowGroup, weights: Weights, advance: Advance) -> Collector:
     return collector
 
 
-def _rounded(w: Array, change: Array | None, grouped: Grouped) -> Array:
-    """Weights [L, inputs, outputs], changed and then rounded along their inputs."""
-    if change is not None:
-        w = (w + change).astype(w.dtype)
+def _rounded(w: Array, grouped: Grouped) -> Array:
+    """Weights [L, inputs, outputs], rounded along their inputs."""
     if grouped.bits == 16:
         return w
     return np.ascontiguousarray(rounded(w.swapaxes(1, 2), grouped).swapaxes(1, 2))

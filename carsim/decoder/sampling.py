@@ -32,18 +32,8 @@ def mix_guidance(logits: Logits, scale: float) -> Logits:
     return mixed
 
 
-def greedy(logits: Logits) -> NDArray[np.int64]:
-    """The likeliest token of each row; the first of equals.
-
-    >>> greedy(np.array([[0.0, 2.0, 2.0]])).tolist()
-    [1]
-    """
-    best: NDArray[np.int64] = logits.argmax(axis=1)
-    return best
-
-
 def top_k(k: int | None, temperature: float, generators: Sequence[np.random.Generator]) -> Choose:
-    """Draw among the k likeliest tokens, each row with its own generator.
+    """Draw among the k likeliest tokens, each row with its own generator; 1 is greedy.
 
     The Gumbel-max trick: the largest of logits / temperature + g, with g of the standard Gumbel
     distribution, is distributed as their softmax (Maddison, Tarlow and Minka 2014, arXiv
@@ -78,10 +68,8 @@ def chooser(sampling: TokenSampling, seeds: Sequence[tuple[int, int]]) -> Choose
         sampling: The recipe's.
         seeds: One per row of logits.
     """
-    if sampling.method == "greedy":
-        return greedy
     generators = [np.random.default_rng(seed) for seed in seeds]
-    return top_k(sampling.k, sampling.temperature, generators)
+    return top_k(1 if sampling.method == "greedy" else sampling.k, sampling.temperature, generators)
 
 
 def log_chances(logits: Logits) -> Logits:

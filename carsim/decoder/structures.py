@@ -75,26 +75,41 @@ class Weights:
     arithmetic: Arithmetic = EXACT
 
 
-@dataclass(eq=False)
 class State:
-    """Memory of a decoding. Preallocated, and written in place by every step."""
+    """Memory of a decoding, for the rows of a prompt; written in place by every step.
 
-    config: Config
-    policy: DecoderPolicy
-    weights: Weights
-    k: Array  # [L, B, KV, C, hd], rotated
-    v: Array  # [L, B, KV, C, hd]
-    held: Array  # [L, B, N, d]: the MLP output that a replay adds at each place of the frame
-    age: Ints  # [L, B, N]: frames in a row that the place has replayed
-    padding: NDArray[np.int64]  # [B]: left-padding slots of each row
-    padded: Bools  # [B, most padding of a row]: the same as a mask of the first slots
-    cos: Array  # [positions, hd]
-    sin: Array  # [positions, hd], signed as rotate() wants it
-    attention: Any  # state of the attention policy
-    rule: Any  # state of the rule of replay
-    kept: Ints  # [L, B]: tokens that the cache holds since the last frame ended
-    prompt_slots: int  # P
-    step: int = 0  # decode steps done
+    Args:
+        config: Shapes and arithmetic.
+        policy: Its attention and its rule of replay may keep states of their own.
+        weights: The body.
+        prompt_mask: bool[B, P], False for left padding; every row has at least one True.
+    """
+
+    def __init__(
+        self, config: Config, policy: DecoderPolicy, weights: Weights, prompt_mask: Bools
+    ) -> None:
+        self.config, self.policy, self.weights = config, policy, weights
+        shape, per_frame, dtype = config.geometry, config.tokens_per_frame, np.dtype(config.dtype)
+        batch, self.prompt_slots = prompt_mask.shape
+        slots = self.prompt_slots + config.n_steps
+        cache = (shape.n_layers, batch, shape.n_kv_heads, slots, shape.head_dim)
+        places = (shape.n_layers, batch, per_frame)
+        self.k: Array = np.zeros(cache, dtype)  # [L, B, KV, C, hd], rotated
+        self.v: Array = np.zeros(cache, dtype)
+        # [L, B, N, d]: the MLP output that a replay adds at each place of the frame
+        self.held: Array = np.zeros((*places, shape.hidden_size), dtype)
+        self.age = np.zeros(places, np.int32)  # frames in a row that the place has replayed
+        self.padding = self.prompt_slots - prompt_mask.sum(axis=1)  # [B], slots of each row
+        # [B, most padding of a row]: the same as a mask of the first slots
+        self.padded: Bools = np.arange(self.padding.max(initial=0)) < self.padding[:, None]
+        self.cos, self.sin = rotary_table(  # [positions, hd]
+            max(slots, 2), shape.head_dim, config.rope_theta, dtype
+        )
+        self.attention = policy.attention.begin(config.cache_shape(self.prompt_slots, self.padding))
+        self.rule = policy.rule.begin(rule_shape(shape, per_frame, batch, dtype))
+        # [L, B]: tokens that the cache holds since the last frame ended
+        self.kept: Ints = np.tile(self.prompt_slots - self.padding, (shape.n_layers, 1))
+        self.step = 0  # decode steps done
 
     @property
     def n_slots(self) -> int:
@@ -160,43 +175,6 @@ def stack_weights(config: Config, arrays: dict[str, NDArray[Any]]) -> Weights:
         ln_attn=arrays["ln_attn"].astype(config.dtype),
         ln_mlp=arrays["ln_mlp"].astype(config.dtype),
         ln_final=arrays["ln_final"].astype(config.dtype),
-    )
-
-
-def new_state(
-    config: Config, policy: DecoderPolicy, weights: Weights, prompt_mask: NDArray[np.bool_]
-) -> State:
-    """Empty caches for the rows of a prompt.
-
-    Args:
-        config: Shapes and dtype.
-        policy: Its attention and its rule of replay may keep states of their own.
-        weights: The body.
-        prompt_mask: bool[B, P], False for left padding; every row has at least one True.
-    """
-    shape = config.geometry
-    batch, prompt_slots = prompt_mask.shape
-    slots = prompt_slots + config.n_steps
-    padding = prompt_slots - prompt_mask.sum(axis=1)
-    dtype = np.dtype(config.dtype)
-    cache = (shape.n_layers, batch, shape.n_kv_heads, slots, shape.head_dim)
-    cos, sin = rotary_table(max(slots, 2), shape.head_dim, config.rope_theta, dtype)
-    return State(
-        config,
-        policy,
-        weights,
-        k=np.zeros(cache, dtype),
-        v=np.zeros(cache, dtype),
-        held=np.zeros((shape.n_layers, batch, config.tokens_per_frame, shape.hidden_size), dtype),
-        age=np.zeros((shape.n_layers, batch, config.tokens_per_frame), np.int32),
-        padding=padding,
-        padded=np.arange(padding.max(initial=0)) < padding[:, None],
-        cos=cos,
-        sin=sin,
-        attention=policy.attention.begin(config.cache_shape(prompt_slots, padding)),
-        rule=policy.rule.begin(rule_shape(shape, config.tokens_per_frame, batch, dtype)),
-        kept=np.tile(prompt_slots - padding, (shape.n_layers, 1)),
-        prompt_slots=prompt_slots,
     )
 
 

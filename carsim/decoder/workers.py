@@ -18,12 +18,7 @@ Advance = Callable[[int], None]
 Progress = Callable[[int, int], None]
 """Called in the parent now and then with units done and units in all."""
 
-_THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-)
+_THREADS = [f"{name}_THREADS" for name in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM")]
 _shared: dict[str, Any] = {}
 """In a worker: the counter of units done, and the event that asks it to stop."""
 
@@ -55,7 +50,7 @@ def run_in_workers(
     done, stop = context.Value("q", 0), context.Event()
     size = max(1, min(workers, len(pieces)))
     with (
-        environment(dict.fromkeys(_THREAD_VARIABLES, "1")),
+        environment(dict.fromkeys(_THREADS, "1")),
         ProcessPoolExecutor(size, context, _start_worker, (done, stop, loaded_plugins())) as pool,
     ):
         try:

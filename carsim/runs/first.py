@@ -135,7 +135,7 @@ class Wish:
         model = self.smallest.model
         work = replace(self.workload or Workload(model.makes), replay=None, pairs=None, seed=None)
         trace = load_trace(work.traces[0]) if work.traces else stated_trace(work, model, batch=2)
-        return Video(trace.n_frames, trace.tokens_per_frame, trace.prompt_tokens, trace.meta.kind)
+        return trace.video
 
     @property
     def contexts(self) -> tuple[int, int]:

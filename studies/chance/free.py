@@ -130,7 +130,7 @@ def generate(archive: Archive, seed: int, rule: ReplayRule, tau: float | None) -
     recipe = recipe.model_copy(update={"exempt_layers": EXEMPT if tau is not None else ()})
 
     def make() -> dict[str, NDArray[Any]]:
-        _, parts = prepare(recipe, RECIPE.parent)
+        parts = prepare(recipe, RECIPE.parent)
         group = replace(  # all rows at once take half of the time of eight at a time
             parts[0],
             prompts=tuple(prompt for part in parts for prompt in part.prompts),

@@ -47,7 +47,7 @@ def test_a_scene_is_decoded_as_its_codes_are(tmp_path: Path) -> None:
     (tmp_path / "scenes.npz").write_bytes(npz_bytes({"walk": codes}))
     clip = {"scene": "walk", "caption": "a walk"}
     recipe = read(make_recipe(tmp_path, clips=[clip], scenes="scenes.npz"))
-    (group,) = prepare(recipe, tmp_path)[1]
+    (group,) = prepare(recipe, tmp_path)
     assert np.array_equal(group.tokens[:, 0], codes[: recipe.n_frames].ravel())
     assert group.prompts == (b"Generate a video: a walk", b"Generate a video:")
     kept = capture(recipe, tmp_path, workers=1).meta.content["clips"]
@@ -160,7 +160,7 @@ def test_calibration_refuses_what_cannot_be_reached(tmp_path: Path) -> None:
         calibrate(recipe, tmp_path, 0.6, workers=0)
     with pytest.raises(InputError, match=r"between 0 and 1, got 1\.2"):
         calibrate(recipe, tmp_path, 1.2)
-    with pytest.raises(InputError, match="one frame never replays"):
+    with pytest.raises(InputError, match="at most 0 can be reached"):
         calibrate(recipe.model_copy(update={"n_frames": 1}), tmp_path, 0.5)
 
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from golden_reader import decode_golden, errors_of, failures_of
+from golden_reader import errors_of, failures_of
 
 GOLDEN = sorted((Path(__file__).parent.parent / "data" / "golden").glob("*.npz"))
-C3, C4 = (path for path in GOLDEN if path.name.startswith(("c3", "c4")))
+C3 = next(path for path in GOLDEN if path.name.startswith("c3"))
 ALWAYS = {"skip", "tas", "hidden", "hidden_dense", "mlp_held", "k_cache"}
 
 
@@ -19,25 +19,6 @@ def test_all_golden_files_are_here() -> None:
 def test_golden_file_is_reproduced(path: Path) -> None:
     assert set(errors_of(path)) >= ALWAYS
     assert failures_of(path) == []
-
-
-def test_padding_and_tau_per_layer_are_followed() -> None:
-    """A row padded to P gives what the same row gives unpadded; a layer without tau never scores.
-
-    The last three prompt tokens are decoded as prompts of three, and behind two slots of padding.
-    """
-    golden = dict(np.load(C4))
-    golden["tau"] = np.array([-0.4, np.nan, 0.1, -np.inf])
-    golden["tau_is_none"] = np.array([False, True, False, False])
-    mask = golden["prompt_mask"].copy()
-    mask[:, :2] = False
-    short = {"prompt_embeds": golden["prompt_embeds"][:, 2:], "prompt_mask": mask[:, 2:]}
-    alone, padded = decode_golden(golden | short), decode_golden(golden | {"prompt_mask": mask})
-    assert np.isnan(alone["tas"][:, 1]).all()
-    assert 0 < alone["skip"][:, [0, 2]].mean() < 0.75
-    np.testing.assert_array_equal(padded["skip"], alone["skip"])
-    np.testing.assert_allclose(padded["tas"], alone["tas"], atol=1e-10)
-    np.testing.assert_allclose(padded["hidden"], alone["hidden"], atol=1e-10)
 
 
 def test_a_changed_value_or_decision_fails_the_check(tmp_path: Path) -> None:

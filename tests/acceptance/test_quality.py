@@ -35,7 +35,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Trace:
 
 def test_quality_is_the_loss_on_true_tokens_with_and_without_skips(tmp_path: Path, measured: Trace):
     """Decoded by hand here, with the clips' own tokens fed throughout."""
-    (group,) = prepare(read(measured_recipe(tmp_path)), tmp_path)[1]
+    (group,) = prepare(read(measured_recipe(tmp_path)), tmp_path)
     fed = replace(group, sampling=None, given_steps=group.config.n_steps)
     dense = replace(fed, policy=DecoderPolicy((None, None)))
     own, beside = (decode_group(each, lambda units: None) for each in (fed, dense))

@@ -87,7 +87,7 @@ def test_a_shipped_trace_is_what_its_recipe_says(path: Path) -> None:
     kept = [clip["kept_tokens"] for clip in clips]
     n_codes = load_codebook(TRACES / recipe.codebook).n_codes
     quality = trace.meta.quality
-    made = metadata(recipe, weights, n_codes, kept, quality)
+    made = metadata(recipe, n_codes, kept, weights=weights, quality=quality)
     by = trace.meta.producer_version  # the carsim of then, which decided alike
     assert trace.meta == made.model_copy(update={"producer_version": by})
     assert (quality is None) == (recipe.quality is None)

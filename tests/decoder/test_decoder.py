@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from carsim.decisions.attention import Dense, Streaming
 from carsim.decisions.replay import Tas, decision_units
 from carsim.decoder.layers import gated
-from carsim.decoder.structures import DecoderPolicy
+from carsim.decoder.structures import DecoderPolicy, rotary_table
 from carsim.testing.decoder import decode_rows as run
 from carsim.testing.decoder import make_config
 
@@ -59,6 +59,14 @@ def test_recording_changes_no_bit() -> None:
         for name in ("k", "v", "held"):
             a, b = (getattr(state, name) for state in (state_seen, state_unseen))
             assert a.tobytes() == b.tobytes()
+
+
+def test_planes_of_a_head_turn_by_powers_of_theta() -> None:
+    """arXiv 2104.09864: 10000^(-2 i / 6) a position; the i-th plane is of elements i and i + 3."""
+    cos, sin = rotary_table(4, 6, 10_000.0, np.dtype(np.float64))
+    angles = 3 * np.array([1.0, 0.0464158883, 0.0021544347])
+    np.testing.assert_allclose(cos[3], np.tile(np.cos(angles), 2), rtol=1e-8)
+    np.testing.assert_allclose(sin[3], [*-np.sin(angles), *np.sin(angles)], rtol=1e-8)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

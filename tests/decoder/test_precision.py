@@ -162,12 +162,12 @@ def test_calibration_keeps_the_inputs_of_valid_tokens_in_order() -> None:
     group = make_group(config)
     exact = stack_weights(config, group.model.arrays)
     collector = collect(group, exact, lambda units: None)
-    samples = collector.samples("qkv")
-    assert samples.shape == (2, 4 + 1 + 3 + 1 + 4 * config.n_steps, WIDTH)
+    samples = collector.samples("qkv", 0)
+    assert samples.shape == (4 + 1 + 3 + 1 + 4 * config.n_steps, WIDTH)
     text = group.model.arrays["embed_text"][list(b"abcd")].astype(float)
     normed = rms_norm(text, group.model.arrays["ln_attn"][0], config.rms_eps)
-    np.testing.assert_allclose(samples[0, :4], normed)
-    assert collector.samples("down").shape[2] == config.geometry.ffn_size
+    np.testing.assert_allclose(samples[:4], normed)
+    assert collector.samples("down", 1).shape[1] == config.geometry.ffn_size
 
 
 @pytest.mark.parametrize(
@@ -188,8 +188,6 @@ def test_a_bad_precision_says_why(fields: dict[str, Any], problem: str) -> None:
 
 def test_a_precision_says_what_it_is() -> None:
     assert precision().short == "W4A4 KV4 replay 4, polished out down"
-    assert precision().text == (
-        "W4A4 KV4 replay 4, polished out down, weights in groups of 4, compensated"
-    )
+    assert precision().text == "W4A4 KV4 replay 4, polished out down, compensated"
     assert DecoderPrecision().text == "W16A16 KV16 replay 16"
     assert DecoderPrecision().calibration == Calibration(clips=4, frames=1)

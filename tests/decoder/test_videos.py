@@ -97,6 +97,6 @@ def test_a_recipe_decodes_a_video_of_the_start_folder_and_no_other(folder, tmp_p
         parse_recipe(recipe, path)
     parse_recipe(recipe, path, also_from=[tmp_path])
     monkeypatch.chdir(tmp_path)
-    _, (group,) = prepare(parse_recipe(recipe, path), tmp_path)
+    (group,) = prepare(parse_recipe(recipe, path), tmp_path)
     codebook = load_codebook(CODEBOOK)
     assert (group.tokens[:, 0] == codebook.encode(read_video(folder, 2, every=2)).ravel()).all()

@@ -135,7 +135,8 @@ def test_few_bits_decode_as_step_by_step(attention):
     samples = np.random.default_rng(3).normal(size=(LAYERS, 50, 24))
     sizes = {"qkv": 16, "out": 16, "gate_up": 16, "down": 24}
     inputs = {
-        name: Inputs.of(samples[..., : sizes[name]], 4, polish=name == "down") for name in PRODUCTS
+        name: [Inputs.of(x[:, : sizes[name]], 4, polish=name == "down") for x in samples]
+        for name in PRODUCTS
     }
     weights = replace(
         stack_weights(config, model.arrays), arithmetic=Arithmetic(inputs, Grouped(bits=4), 8)

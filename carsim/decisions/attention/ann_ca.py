@@ -20,11 +20,9 @@ Simplifications: hashing the prompt's keys once, and looking them up once a fram
 of either against 256 steps of hashing), as are buckets and signatures, which stay on chip.
 """
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from carsim.base.section import NonNegativeInt
@@ -32,7 +30,6 @@ from carsim.decisions.attention import search
 from carsim.decisions.attention.base import (
     Array,
     AttentionPolicy,
-    Bools,
     CacheShape,
     Ints,
     KvReads,
@@ -42,23 +39,28 @@ from carsim.decisions.attention.base import (
 )
 
 
-@dataclass(eq=False)
 class Buckets:
-    """State of one decoding.
+    """State of one decoding; all of the prompt is read in the first frame.
+
+    Args:
+        cache: The cache.
+        policy: Its fields.
 
     Attributes:
-        cache: The cache.
+        cache: As given.
         planes: Normals of the hyperplanes, [tables, bits, hd].
         codes: Signatures of the prompt's keys, uint16[L, B, KV, P, tables].
         met: bool[L, B, KV, tables, 2^bits], buckets that queries of the frame under way fell into.
         read: bool[L, B, KV, P], keys of the prompt that are read.
     """
 
-    cache: CacheShape
-    planes: NDArray[np.float64]
-    codes: search.Codes
-    met: Bools
-    read: Bools
+    def __init__(self, cache: CacheShape, policy: "AnnCa") -> None:
+        self.cache, tables = cache, policy.tables
+        self.planes = search.hyperplanes(tables, policy.bits, cache.head_dim, policy.seed)
+        heads = cache.n_layers, cache.n_rows, cache.n_kv_heads
+        self.codes = np.zeros((*heads, cache.prompt_slots, tables), np.uint16)
+        self.met = np.zeros((*heads, tables, 1 << policy.bits), np.bool_)
+        self.read = np.ones((*heads, cache.prompt_slots), np.bool_)
 
 
 class AnnCa(AttentionPolicy):
@@ -84,14 +86,7 @@ class AnnCa(AttentionPolicy):
 
     def begin(self, cache: CacheShape) -> Buckets:
         """All of the prompt is read in the first frame."""
-        heads = cache.n_layers, cache.n_rows, cache.n_kv_heads
-        return Buckets(
-            cache,
-            search.hyperplanes(self.tables, self.bits, cache.head_dim, self.seed),
-            np.zeros((*heads, cache.prompt_slots, self.tables), np.uint16),
-            np.zeros((*heads, self.tables, 1 << self.bits), np.bool_),
-            np.ones((*heads, cache.prompt_slots), np.bool_),
-        )
+        return Buckets(cache, self)
 
     def append(
         self, state: Buckets, layer: int, slots: slice, k: Array, k_rotated: Array, v: Array

@@ -7,6 +7,7 @@ row stands in the same slot ``end - 1``. The *context* of a token is the number 
 attention would read, the token itself included: ``end - padding[b]``.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -186,6 +187,16 @@ class Selection:
 _ALL = Selection()
 
 
+def named(label: str, fields: Mapping[str, Any]) -> str:
+    """A kind with its fields, as a phrase; those without a value are left out."""
+    words = [
+        f"{name} {'by layer' if isinstance(value, tuple) else value}"
+        for name, value in fields.items()
+        if name != "kind" and value is not None
+    ]
+    return label + (f" ({', '.join(words)})" if words else "")
+
+
 class AttentionPolicy(Section):
     """A rule which keys attention reads: fields of the YAML and of a trace, decisions, work.
 
@@ -249,8 +260,7 @@ class AttentionPolicy(Section):
     @property
     def text(self) -> str:
         """The policy with the fields that it uses, as a phrase."""
-        fields = [f"{name} {value}" for name, value in self.used.items() if name != "kind"]
-        return self.label + (f" ({', '.join(fields)})" if fields else "")
+        return named(self.label, self.used)
 
     @property
     def short(self) -> str:

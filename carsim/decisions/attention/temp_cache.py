@@ -41,14 +41,10 @@ bits, half a BRAM36), a comparator, and for ``full`` a buffer of one head's aged
 x 16 bits: 64 KiB for 256 x 128).
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import product
 from math import isqrt
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from carsim.base.errors import InputError
@@ -70,15 +66,17 @@ COUNT_BYTES = LENGTH_BYTES = 2
 MOST_MEMBERS = 2 ** (8 * COUNT_BYTES) - 1
 
 
-@dataclass(eq=False)
 class Groups:
     """Groups of one decoding; a slot of the cache stands for the group whose newest member it has.
 
     Beside the 8 hd bytes a token and key head of a cache in single precision, it takes 6: 3 % for
     a head size of 24. For 64 frames of 256 tokens in 32 layers of 4 key heads, that is 13 MB a row.
 
+    Args:
+        cache: The cache, in which every token is a group of its own.
+
     Attributes:
-        cache: The cache.
+        cache: As given.
         members: uint16[L, B, KV, slots], members of each group; 0 where the token has merged into a
             newer one.
         bias: Their log, [L, B, KV, slots].
@@ -87,22 +85,14 @@ class Groups:
         sin: Sines.
     """
 
-    cache: CacheShape
-    members: NDArray[np.uint16]
-    bias: Array
-    merged: Bools
-    cos: Array
-    sin: Array
-
-    @classmethod
-    def of(cls, cache: CacheShape) -> "Groups":
-        """Every token is a group of its own."""
+    def __init__(self, cache: CacheShape) -> None:
+        self.cache = cache
         shape = cache.n_layers, cache.n_rows, cache.n_kv_heads, cache.n_slots
+        self.members, self.bias = np.ones(shape, np.uint16), np.zeros(shape, cache.dtype)
+        self.merged = np.zeros(cache.n_layers, bool)
         turns = cache.rope_theta ** -(np.arange(0, cache.head_dim, 2) / cache.head_dim)
         angles = np.arange(cache.n_slots)[:, None] * turns
-        cos, sin = (each(angles).astype(cache.dtype) for each in (np.cos, np.sin))
-        members, bias = np.ones(shape, np.uint16), np.zeros(shape, cache.dtype)
-        return cls(cache, members, bias, np.zeros(cache.n_layers, bool), cos, sin)
+        self.cos, self.sin = (each(angles).astype(cache.dtype) for each in (np.cos, np.sin))
 
     def directions(self, keys: Array, positions: Ints) -> Array:
         """Keys as before the rotary embedding (halves of a head are pairs), of length 1.
@@ -186,7 +176,7 @@ class TempCache(AttentionPolicy):
         if self.search == "window3x3" and isqrt(per_frame) ** 2 != per_frame:
             problem = f"{self.search!r} needs square frames, got {per_frame} tokens a frame"
             raise InputError("attention temp_cache: search", problem, "take 'aligned' or 'full'")
-        return Groups.of(cache)
+        return Groups(cache)
 
     def select(self, state: Groups, layer: int, query: Query) -> Selection:
         """Everything that is held, with log m added."""
@@ -201,42 +191,22 @@ class TempCache(AttentionPolicy):
         aged = end - 2 * per_frame  # its first slot
         if not self.merges or aged <= state.cache.prompt_slots:
             return None
-        find = self._nearest if self.search == "full" else self._nearby
-        nearest, similarity = find(state, layer, keys, aged)
+        nearest, similarity = self._nearest(state, layer, keys, aged)
         state.join(layer, values, aged, np.where(similarity >= self.theta, nearest, -1))
         held = np.count_nonzero(state.members[layer, :, :, :end], axis=-1).max(axis=1)
         return np.asarray(held - state.cache.padding)
 
-    def _nearby(
-        self, state: Groups, layer: int, keys: Array, aged: int
-    ) -> tuple[Ints, Array]:  # [B, KV, N] each
-        """The most similar key in the frame before, at the place or around it: slot and cosine."""
-        per_frame = state.cache.tokens_per_frame
-        first = aged - per_frame
-        slots = np.arange(first, aged + per_frame)
-        positions = (slots - state.cache.padding[:, None])[:, None]  # [B, 1, 2 N]
-        plain = state.directions(keys[:, :, slots[0] : slots[-1] + 1], positions)
-        old, new = plain[:, :, :per_frame], plain[:, :, per_frame:]
-        held = state.members[layer, :, :, first:aged] > 0
-        best = np.full(new.shape[:3], -np.inf, new.dtype)
-        nearest = np.full(new.shape[:3], -1)
-        for place in neighbours(per_frame) if self.search == "window3x3" else [slots - first]:
-            place = place[:per_frame]
-            cosine = np.einsum("bhnd,bhnd->bhn", old[:, :, place], new)
-            better = (place >= 0) & held[:, :, place] & (cosine > best)
-            best = np.where(better, cosine, best)
-            nearest = np.where(better, first + place, nearest)
-        return nearest, best
-
     def _nearest(
         self, state: Groups, layer: int, keys: Array, aged: int
     ) -> tuple[Ints, Array]:  # [B, KV, N] each
-        """The most similar representative of all earlier frames: its slot and cosine.
+        """The most similar representative that may be looked at: its slot and cosine.
 
         Row by row and head by head, as each has representatives of its own; the largest array is
         [N, G].
         """
-        first, per_frame = state.cache.prompt_slots, state.cache.tokens_per_frame
+        per_frame = state.cache.tokens_per_frame
+        near = self._near(per_frame)
+        first = state.cache.prompt_slots if near is None else aged - per_frame
         own = np.arange(aged, aged + per_frame)
         nearest = np.empty((*keys.shape[:2], per_frame), np.intp)
         best = np.empty(nearest.shape, keys.dtype)
@@ -245,10 +215,21 @@ class TempCache(AttentionPolicy):
             held = first + np.flatnonzero(state.members[layer, row, head, first:aged])
             old = state.directions(of_head[held], held - padding)
             cosine = state.directions(of_head[own], own - padding) @ old.T  # [N, G]
+            if near is not None:
+                cosine[~near[:, held - first]] = -np.inf
             index = cosine.argmax(axis=1)
             nearest[row, head] = held[index]
             best[row, head] = np.take_along_axis(cosine, index[:, None], axis=1)[:, 0]
         return nearest, best
+
+    def _near(self, per_frame: int) -> Bools | None:
+        """Which places of the frame before each place looks at, bool[N, N]; None: all frames."""
+        if self.search == "full":
+            return None
+        reach, side = (1, isqrt(per_frame)) if self.search == "window3x3" else (0, 1)
+        places = np.divmod(np.arange(per_frame), side)
+        y, x = (abs(place[:, None] - place) <= reach for place in places)
+        return y & x
 
     def reads_aligned(self, distance: int) -> bool:
         """Rules look back a frame at most, and so much is never merged."""
@@ -283,20 +264,3 @@ class TempCache(AttentionPolicy):
     def side_bytes(self, held: Ints, n_kv_heads: int, head_dim: int) -> Ints:
         """Members and lengths."""
         return held * n_kv_heads * (COUNT_BYTES + LENGTH_BYTES) * self.merges
-
-
-def neighbours(tokens_per_frame: int) -> Iterator[Ints]:
-    """For each of the 3 x 3 places around: which place it is for every place of a square frame.
-
-    Yields:
-        int[N], -1 outside of the frame.
-
-    >>> [place.tolist() for place in neighbours(4)][:2]
-    [[-1, -1, -1, 0], [-1, -1, 0, 1]]
-    """
-    side = isqrt(tokens_per_frame)
-    line, column = np.divmod(np.arange(tokens_per_frame), side)
-    for down, right in product((-1, 0, 1), repeat=2):
-        y, x = line + down, column + right
-        inside = (y >= 0) & (y < side) & (x >= 0) & (x < side)
-        yield np.where(inside, y * side + x, -1)

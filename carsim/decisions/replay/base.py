@@ -9,7 +9,7 @@ of a step is its number within the frame. What is *held* for a place was stored 
 computed there.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, get_args
@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, get_a
 from pydantic import Field
 
 from carsim.base.section import MOST, GrownSection
-from carsim.decisions.attention.base import Array, Bools
+from carsim.decisions.attention.base import Array, Bools, named
 
 Point = Literal["q", "attention", "residual"]
 """Points of a layer at which a decision can be known, in order: queries are there; attention is
@@ -160,16 +160,8 @@ class ReplayRule(GrownSection):
 
     @property
     def text(self) -> str:
-        """The rule with its fields, as a phrase; those without a value are left out."""
-        return self._with(self.model_dump())
-
-    def _with(self, fields: Mapping[str, Any]) -> str:
-        words = [
-            f"{name} {'by layer' if isinstance(value, tuple) else value}"
-            for name, value in fields.items()
-            if name != "kind" and value is not None
-        ]
-        return self.label + (f" ({', '.join(words)})" if words else "")
+        """The rule with its fields, as a phrase."""
+        return named(self.label, self.model_dump())
 
     @property
     def damps(self) -> bool:
@@ -189,14 +181,8 @@ class ReplayRule(GrownSection):
     @property
     def method(self) -> str:
         """Name of decoding with this rule, in tables; fields that have their default go unsaid."""
-        if self.is_fastcar:
-            return "FastCar"
-        return f"replay by {self._with(self.model_dump(exclude_defaults=True))}"
-
-    @property
-    def margin(self) -> float:
-        """Largest difference of scores that sums which round differently are allowed to make."""
-        return 1e-4
+        own = named(self.label, self.model_dump(exclude_defaults=True))
+        return "FastCar" if self.is_fastcar else f"replay by {own}"
 
     def check_layers(self, n_layers: int) -> None:
         """Refuse lists of other than a number for each layer, with a ValueError."""

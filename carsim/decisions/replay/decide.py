@@ -125,9 +125,7 @@ class Replay:
     def tau_span(self) -> str:
         """The threshold, or the least and the highest of the layers; empty if none replays."""
         acting = sorted({tau for tau in self.tau if _acts(tau)})
-        if len(acting) < 2:
-            return "".join(f"{tau:.6g}" for tau in acting)
-        return f"{acting[0]:.4g} to {acting[-1]:.4g}"
+        return " to ".join(f"{tau:.6g}" for tau in dict.fromkeys(acting[:1] + acting[-1:]))
 
     @property
     def tau_text(self) -> str:

@@ -59,27 +59,11 @@ class InputChange(ReplayRule):
     )
     elements: Elements = Field(None, description="elements that are compared; all if absent")
 
-    @property
-    def levels(self) -> int:
-        """Positive steps of a quantised element; 0 if it is stored as it is."""
-        return 0 if self.bits is None else 2 ** (self.bits - 1) - 1
-
-    @property
-    def margin(self) -> float:
-        """As for all rules, or what one element makes that falls on the next step.
-
-        A step is at most |h| / levels, and changes the square of a change c by 2 c of it: by 2 /
-        levels of |h|^2 where the input has changed by as much as there was.
-        """
-        return max(super().margin, 2 / self.levels if self.levels else 0.0)
-
     def check(self, n_heads: int, hidden_size: int) -> None:
         """Refuse more elements than there are."""
         if self.elements is not None and self.elements > hidden_size:
-            raise ValueError(
-                f"rule: {self.elements} elements of a hidden size of {hidden_size}, give at most "
-                f"{hidden_size}, or null for all"
-            )
+            given = f"rule: {self.elements} elements of a hidden size of {hidden_size}"
+            raise ValueError(f"{given}, give at most {hidden_size}, or null for all")
 
     def begin(self, shape: DecoderShape) -> Array:
         """Inputs held, as the numbers they stand for: [L, B, N, elements]."""

@@ -17,6 +17,7 @@ from carsim.decisions.trace.check import CURE, READS, check_arrays, check_forms,
 from carsim.decisions.trace.meta import OWN_DECISIONS, TraceMeta, parse_meta
 from carsim.decisions.trace.npz import NpzArchive, npz_bytes, write_bytes
 from carsim.decisions.trace.shipped import trace_path
+from carsim.workload.geometry import Video
 
 
 class NoTraceError(InputError):
@@ -158,6 +159,11 @@ class Trace:
     def prompt_tokens(self) -> int:
         """P, the length to which every prompt is padded."""
         return self.meta.prompt_tokens
+
+    @property
+    def video(self) -> Video:
+        """Geometry of what was decoded."""
+        return Video(self.n_frames, self.tokens_per_frame, self.prompt_tokens, self.meta.kind)
 
     @property
     def reads(self) -> KvReads | None:

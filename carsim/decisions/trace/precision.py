@@ -93,12 +93,7 @@ class DecoderPrecision(Section):
     @property
     def text(self) -> str:
         """The precision as a phrase."""
-        groups = [
-            f"{what} in groups of {grouped.group}"
-            for what, grouped in (("weights", self.weights), ("KV", self.kv))
-            if grouped.group and grouped.bits < 16
-        ]
-        return ", ".join([self.short, *groups, *["compensated"] * self.compensate])
+        return self.short + ", compensated" * self.compensate
 
     def check(self, inputs: Sequence[int], head_dim: int) -> None:
         """Check that groups divide what they are groups of.

@@ -59,19 +59,24 @@ def stated_trace(
     """
     if workload.kind == "text":
         prompt, tokens = text_of(workload, model)
-        label = f"dense decoding of {count(tokens, 'token')} after a prompt of {prompt}"
-        _check_size("tokens", tokens, model, batch, drawn=False)
-        return _dense(_meta(workload, model, batch, Video(1, tokens, prompt, "text"), label))
-    usual = model.video
-    frames = usual.frames if workload.frames is None else workload.frames
-    prompt = usual.prompt_tokens if workload.prompt is None else workload.prompt
-    video = Video(frames, usual.tokens_per_frame, prompt)
-    _check_size("frames", video.n_steps, model, batch, drawn=workload.replay is not None)
+        what, video = "tokens", Video(1, tokens, prompt, "text")
+        label = f"{count(tokens, 'token')} after a prompt of {prompt}"
+    else:
+        usual = model.video
+        frames = usual.frames if workload.frames is None else workload.frames
+        prompt = usual.prompt_tokens if workload.prompt is None else workload.prompt
+        what, video = "frames", Video(frames, usual.tokens_per_frame, prompt)
+        label = f"{count(frames, 'frame')} of {count(video.tokens_per_frame, 'token')}"
+    if video.n_steps > MOST_STEPS:
+        problem = f"{what}: {video.n_steps:,} steps are more than the limit of {MOST_STEPS:,}"
+        raise InputError("`workload`", problem, "ask for less")
+    shape = DecisionShape(video.n_steps, model.body.n_layers, batch)
+    check_decisions("`workload`", shape, drawn=workload.replay is not None)
     if workload.replay is not None:
         return _replays(workload, model, batch, video, assumed)
-    label = f"dense decoding of {count(frames, 'frame')} of "
-    label += count(video.tokens_per_frame, "token")
-    return _dense(_meta(workload, model, batch, video, label))
+    meta = _meta(workload, model, batch, video, f"dense decoding of {label}")
+    nothing = np.broadcast_to(np.bool_(False), shape)  # takes no memory, nor do its scores
+    return _hashed(Trace(nothing, np.broadcast_to(np.float16(np.nan), shape), meta))
 
 
 def text_of(workload: Workload, model: "Model") -> tuple[int, int]:
@@ -147,20 +152,6 @@ def _meta(workload: Workload, model: "Model", batch: int, video: Video, label: s
     )
 
 
-def _dense(meta: TraceMeta) -> Trace:
-    """A trace in which nothing replays; its arrays take no memory."""
-    shape = meta.n_steps, meta.decoded.n_layers, meta.n_rows
-    nothing = np.broadcast_to(np.bool_(False), shape)
-    return _hashed(Trace(nothing, np.broadcast_to(np.float16(np.nan), shape), meta))
-
-
 def _hashed(trace: Trace) -> Trace:
     """The trace with the hash of what is stated, from which all decisions follow."""
     return filed(trace, hashlib.sha256(trace.meta.model_dump_json().encode()).hexdigest())
-
-
-def _check_size(what: str, steps: int, model: "Model", batch: int, *, drawn: bool) -> None:
-    if steps > MOST_STEPS:
-        problem = f"{steps:,} steps are more than the limit of {MOST_STEPS:,}"
-        raise InputError("`workload`", f"{what}: {problem}", "ask for less")
-    check_decisions("`workload`", DecisionShape(steps, model.body.n_layers, batch), drawn=drawn)

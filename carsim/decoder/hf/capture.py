@@ -21,11 +21,13 @@ from carsim.decoder.hf.checkpoint import HfModel, encode_prompts
 from carsim.decoder.hf.replay import ReplayHooks
 from carsim.decoder.hf.sampling import StepModel, TokenSampler
 from carsim.decoder.hf_recipe import CheckpointRecipe
-from carsim.decoder.structures import DecoderPolicy
 from carsim.decoder.workers import Progress
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+Prompts = tuple[tuple[int, ...], ...]
+"""Token numbers of every row."""
 
 
 def capture_hf(
@@ -57,7 +59,7 @@ def capture_hf(
     hooks = ReplayHooks(model, policy, recipe)
     try:
         with torch.inference_mode(), hooks.attached():
-            for step in _decode(model, prompts, policy, hooks, next_inputs):
+            for step in _decode(hooks, prompts, next_inputs):
                 if progress:
                     progress(step * len(prompts), recipe.n_steps * len(prompts))
     except torch.cuda.OutOfMemoryError as error:
@@ -80,18 +82,12 @@ def capture_hf(
     return Trace(replay=hooks.replay, tas=hooks.tas, meta=meta)
 
 
-def _decode(
-    model: HfModel,
-    prompts: tuple[tuple[int, ...], ...],
-    policy: DecoderPolicy,
-    hooks: ReplayHooks,
-    next_inputs: StepModel,
-) -> Iterator[int]:
+def _decode(hooks: ReplayHooks, prompts: Prompts, next_inputs: StepModel) -> Iterator[int]:
     """Prefill, then every step; yields the number of steps after each."""
     torch = library("torch", "a checkpoint")
     cache = library("transformers", "a checkpoint").DynamicCache()
     ids, valid = _pad(prompts)  # [B, P]
-    body, padding = model.body, (~valid).sum(axis=1)
+    body, attention, padding = hooks.model.body, hooks.policy.attention, (~valid).sum(axis=1)
     device = body.embed_tokens.weight.device
     # transformers 5.24 renamed the argument.
     is_new = "cache" in signature(body.forward).parameters
@@ -109,7 +105,7 @@ def _decode(
 
     positions = np.where(valid, valid.cumsum(axis=1) - 1, 1)
     embedded = body.embed_tokens(torch.as_tensor(ids, device=device))
-    hidden = forward(embedded, positions, policy.attention.prompt_mask(valid))
+    hidden = forward(embedded, positions, attention.prompt_mask(valid))
     for step in range(hooks.recipe.n_steps):
         fed = next_inputs(_finite(hidden, step))
         if fed.shape != hidden.shape:
@@ -117,7 +113,7 @@ def _decode(
             raise InputError(f"step_model: step {step}", problem, "return one embedding per row")
         slots = valid.shape[1] + step + 1
         hooks.begin_step(step, cache)
-        seen = visible_in_step(padding, slots, policy.attention)[:, None]
+        seen = visible_in_step(padding, slots, attention)[:, None]
         hidden = forward(fed[:, None], (slots - 1 - padding)[:, None], seen)
         yield step + 1
     _finite(hidden, hooks.recipe.n_steps)
@@ -143,13 +139,12 @@ def visible_in_step(
     return seen
 
 
-def _pad(prompts: tuple[tuple[int, ...], ...]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _pad(prompts: Prompts) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Token numbers, left-padded with 0, and which of them are valid, [B, P] each."""
-    longest = max(len(prompt) for prompt in prompts)
-    ids = np.zeros((len(prompts), longest), np.int64)
-    valid = np.zeros(ids.shape, bool)
-    for row, prompt in enumerate(prompts):
-        ids[row, -len(prompt) :], valid[row, -len(prompt) :] = prompt, True
+    lengths = np.array([[len(prompt)] for prompt in prompts])
+    valid = np.arange(lengths.max()) >= lengths.max() - lengths
+    ids = np.zeros(valid.shape, np.int64)
+    ids[valid] = np.concatenate(prompts)
     return ids, valid
 
 
@@ -173,7 +168,7 @@ def _finite(hidden: "Tensor", step: int) -> "Tensor":
     return hidden
 
 
-def _prompts(model: HfModel, recipe: CheckpointRecipe) -> tuple[tuple[int, ...], ...]:
+def _prompts(model: HfModel, recipe: CheckpointRecipe) -> Prompts:
     """Token numbers of every row's prompt."""
     texts = tuple(dict.fromkeys(row for row in recipe.rows if isinstance(row, str)))
     ids = dict(zip(texts, encode_prompts(model.folder, texts) if texts else (), strict=True))

@@ -35,18 +35,20 @@ class ReplayHooks:
         recipe: Shape of the video.
 
     Attributes:
+        model: As given.
+        policy: As given.
         recipe: As given.
         replay: bool[S, L, B], filled in as steps are decoded.
         tas: [S, L, B], NaN where not evaluated.
     """
 
     def __init__(self, model: HfModel, policy: DecoderPolicy, recipe: CheckpointRecipe) -> None:
-        self.recipe, n_rows = recipe, len(recipe.rows)
+        self.model, self.policy, self.recipe = model, policy, recipe
+        n_rows = len(recipe.rows)
         shape = (recipe.n_steps, model.geometry.n_layers, n_rows)
         self.replay = np.zeros(shape, bool)
         wide = np.float64 if model.dtype == "float64" else np.float32
         self.tas: Array = np.full(shape, np.nan, wide)
-        self._model, self._policy = model, policy
         self._per_frame = recipe.tokens_per_frame
         self._held = model.body.embed_tokens.weight.new_zeros(
             (model.geometry.n_layers, n_rows, recipe.tokens_per_frame, model.geometry.hidden_size)
@@ -62,7 +64,7 @@ class ReplayHooks:
     @contextmanager
     def attached(self) -> Iterator[None]:
         """A context in which they act; after it, the model is as it was."""
-        body, query = self._model.body, self._model.kind.query
+        body, query = self.model.body, self.model.kind.query
         handles = [body.rotary_emb.register_forward_hook(self._keep_rotary)]
         for layer, block in enumerate(body.layers):
             handles += [
@@ -104,7 +106,7 @@ class ReplayHooks:
         if self._step is None:
             return None
         held = self._held[layer, :, self._step % self._per_frame]  # [B, d], a view
-        replay, rule = self.replay[self._step, layer], self._policy.rule
+        replay, rule = self.replay[self._step, layer], self.policy.rule
         held[np.flatnonzero(~replay)] = output[:, 0]
         if rule.damps:
             held[np.flatnonzero(replay)] *= rule.gain_of(layer)
@@ -112,7 +114,7 @@ class ReplayHooks:
 
     def _decide(self, layer: int, step: int, mlp_input: "Tensor") -> NDArray[np.bool_]:
         """bool[B]: which rows replay; the rule learns of those that do not."""
-        policy, replay = self._policy, np.zeros(self.replay.shape[2], bool)
+        policy, replay = self.policy, np.zeros(self.replay.shape[2], bool)
         if policy.tau[layer] is None:
             return replay
         frame, place = divmod(step, self._per_frame)
@@ -128,7 +130,7 @@ class ReplayHooks:
     def _seen(self, layer: int, frame: int, mlp_input: "Tensor") -> Seen:
         """The layer as a rule may look at it, in single precision at least."""
         torch = library("torch", "a checkpoint")
-        shape, rows = self._model.geometry, len(mlp_input)
+        shape, rows = self.model.geometry, len(mlp_input)
         wide = torch.promote_types(mlp_input.dtype, torch.float32)
         q = self._q.reshape(rows, shape.n_heads, shape.head_dim).to(wide)
         cos, sin = (table.to(wide) for table in self._rotary)

@@ -10,6 +10,7 @@ from decoder_oracle import decode_with
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from policy_maker import meta_of
 from strategies import RULES as OWN
 from tiny import tiny_design, tiny_trace
 from toy_rules import TOYS, Cosine, registered
@@ -30,7 +31,7 @@ from carsim.decoder.structures import LayerRecord
 from carsim.machine.phases import FIDELITIES
 from carsim.runs.pipeline import run as simulate
 from carsim.testing import CONTRACTS
-from carsim.testing.decoder import MASK, PROMPT, WIDTH, make_config, make_weights
+from carsim.testing.decoder import MASK, WIDTH, make_config, make_weights
 from carsim.testing.decoder import decode_rows as decode
 from carsim.testing.replay import with_tau
 
@@ -155,14 +156,7 @@ def test_a_decoding_becomes_a_trace_and_a_price(rule: ReplayRule, tmp_path: Any)
     """From decisions to a row of a comparison, on both rungs."""
     config, policy = make_config(), with_tau(rule)
     kept = decode(config, policy)[2]
-    meta = make_meta(
-        decoded=config.geometry,
-        tokens_per_frame=3,
-        prompt_tokens=PROMPT,
-        prompt_lengths=tuple(int(length) for length in MASK.sum(axis=1)),
-        tau=policy.tau[0],
-        rule=rule,
-    )
+    meta = meta_of(config, tau=policy.tau[0], rule=rule)
     save_trace(tmp_path / "a.npz", Trace(kept.replay, kept.tas, meta))
     with registered():
         trace = load_trace(tmp_path / "a.npz")

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from trace_maker import make_quality, make_trace
 
 from carsim.base.errors import InputError
-from carsim.decisions.replay import decision_units
 from carsim.decisions.trace import (
     Decisions,
     Trace,
@@ -27,9 +26,6 @@ from carsim.decisions.trace import (
 )
 from carsim.decisions.trace.decisions import DecisionShape, check_decisions
 from carsim.decisions.trace.resize import crop, enlarge, layers_at_depth, resample
-from carsim.decisions.trace.stated import stated_trace
-from carsim.design import load_design
-from carsim.workload.workload import Workload
 
 
 @given(st.integers(1, 40), st.integers(1, 40))
@@ -141,15 +137,6 @@ def test_what_is_not_changed_stays_captured(tmp_path: Path) -> None:
     assert "base.npz" not in captured(same).label, "it may differ from the file"
 
 
-def test_own_decisions_need_no_captured_trace() -> None:
-    base = stated_trace(Workload("video", frames=3), load_design("zcu102").model, 2)
-    replay = np.zeros_like(base.replay)
-    replay[256::2] = True
-    mine = Trace.from_decisions(replay, base, "every second token")
-    assert captured(mine).label == "every second token"
-    assert mine.meta.origin == "own decisions"
-
-
 def test_rethresholding_keeps_the_scope() -> None:
     trace = make_trace(decision_scope="pair")
     lower = rethreshold(trace, -0.5)
@@ -164,13 +151,6 @@ def test_rethresholding_refuses_what_it_cannot_do() -> None:
         rethreshold(make_trace(), float("nan"))
     with pytest.raises(InputError, match="hold no scores"):
         rethreshold(make_trace(tau=(0.1, None)), 0.3)
-
-
-def test_units_partition_the_rows() -> None:
-    assert decision_units("row", [(0, 1)], 2) == ((0,), (1,))
-    assert decision_units("pair", [(3, 1), (0, 4)], 5) == ((0, 4), (1, 3), (2,))
-    assert decision_units("batch", [], 5) == ((0, 1, 2, 3, 4),)
-    assert decision_units("batch", [], 5, batch=2) == ((0, 1), (2, 3), (4,))
 
 
 def test_rescoping_is_open_loop_and_only_coarsens() -> None:
