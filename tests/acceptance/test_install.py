@@ -77,15 +77,11 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
     return Checkout(tmp_path, monkeypatch)
 
 
-def test_an_environment_is_made_once(checkout: Checkout, capsys: pytest.CaptureFixture[str]):
+def test_an_environment_is_made_once_and_an_extra_added_to_it(checkout, capsys) -> None:
     assert checkout.ready() == ["."]
     assert "Installing carsim and what it needs" in capsys.readouterr().err
     assert checkout.ready() == []
     assert capsys.readouterr() == ("", "")
-
-
-def test_an_extra_is_added_to_what_is_there_and_covers_it(checkout: Checkout) -> None:
-    checkout.ready()
     assert checkout.ready("dev") == [".[dev]"]
     assert not any(line.startswith("-m venv") for line in checkout.asked())
     assert checkout.ready() == []
