@@ -89,21 +89,19 @@ def naive_enter(arithmetic: Arithmetic, product: Product, layer: int, x: Vector)
     return np.array(out)
 
 
+@dataclass
 class _Row:
     """One row: its layer inputs so far."""
 
-    def __init__(
-        self,
-        config: Config,
-        policy: DecoderPolicy,
-        weights: Weights,
-        prompt_length: int,
-        chooses: Visible | None,
-        merges: Merged | None,
-    ) -> None:
-        self.config, self.policy, self.weights = config, policy, weights
-        self.prompt_length, self.chooses, self.merges = prompt_length, chooses, merges
-        self.inputs: list[list[Vector]] = [[] for _ in policy.tau]
+    config: Config
+    policy: DecoderPolicy
+    weights: Weights
+    prompt_length: int
+    chooses: Visible | None
+    merges: Merged | None
+
+    def __post_init__(self) -> None:
+        self.inputs: list[list[Vector]] = [[] for _ in self.policy.tau]
 
     def project(self, layer: int, token: int) -> tuple[list[Vector], list[Vector], list[Vector]]:
         shape = self.config.geometry
@@ -146,22 +144,16 @@ class _Row:
             keys = np.array([self.key(k[kv_head], i) for i, (_, k, _) in enumerate(projected)])
             values = np.array([self.cached(v[kv_head]) for _, _, v in projected])
             served = np.array(queries[kv_head * group : (kv_head + 1) * group])
+            logits = served @ keys.T / np.sqrt(shape.head_dim)  # [g, tokens]
             if self.merges is not None:
                 plain = [k[kv_head] for _, k, _ in projected]
-                for q in served:
-                    top, bottom = np.zeros(shape.head_dim), 0.0
-                    for members in self.merges(self.prompt_length, token, plain):
-                        logit = q @ keys[members[-1]] / np.sqrt(shape.head_dim)
-                        weight = np.exp(logit) * len(members)
-                        top += weight * values[members].mean(axis=0)
-                        bottom += weight
-                    heads.append(top / bottom)
-                continue
-            logits = served @ keys.T / np.sqrt(shape.head_dim)  # [g, tokens]
-            seen = self.visible(token, logits.max(axis=0))
-            for of_head in logits[:, seen]:
-                weight = np.exp(of_head - of_head.max())
-                heads.append(weight @ values[seen] / weight.sum())
+                groups = self.merges(self.prompt_length, token, plain)
+            else:
+                groups = [[seen] for seen in self.visible(token, logits.max(axis=0))]
+            means = np.array([values[members].mean(axis=0) for members in groups])
+            for of_head in logits[:, [members[-1] for members in groups]]:
+                weight = np.exp(of_head - of_head.max()) * [len(members) for members in groups]
+                heads.append(weight @ means / weight.sum())
         attended = naive_enter(self.weights.arithmetic, "out", layer, np.concatenate(heads))
         out: Vector = attended @ self.weights.w_out[layer]
         return out

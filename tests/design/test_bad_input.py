@@ -1,16 +1,12 @@
 """Bad input: one line with the place, the value and the cure, whatever is wrong."""
 
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
-from pydantic import ValidationError
 
-from carsim.base.errors import IgnoredKeyWarning, InputError
-from carsim.base.section import Section
+from carsim.base.errors import InputError
 from carsim.design import configs_folder, load_design, shipped_designs
 from carsim.design.document import design_yaml
-from carsim.hardware.machine import Machine
 from carsim.machine.hardware import Hardware
 
 DESIGN = (configs_folder() / "zcu102.yaml").read_text(encoding="utf-8")
@@ -211,21 +207,6 @@ def test_a_section_in_full_has_no_preset_to_override(tmp_path: Path) -> None:
     assert said.startswith(
         "`overrides` model.preset: d.yaml gives the model in full, from no preset"
     )
-
-
-class Old(Section):
-    obsolete: ClassVar = {"prefetch": "fetching ahead across phases is not modelled"}
-    cores: int
-
-
-def test_an_obsolete_key_is_accepted_and_has_no_effect() -> None:
-    said = r"^old\.prefetch has no effect: fetching ahead across phases is not modelled$"
-    with pytest.warns(IgnoredKeyWarning, match=said):
-        assert Old.model_validate({"cores": 1, "prefetch": "whatever"}) == Old(cores=1)
-    with pytest.raises(ValidationError, match="prefetch2"):
-        Old.model_validate({"cores": 1, "prefetch2": 1})
-    assert "prefetch" not in Old.model_fields
-    assert Machine.obsolete is not Old.obsolete
 
 
 @pytest.mark.parametrize(
