@@ -104,14 +104,3 @@ def test_traces_of_the_small_model_replay_half_and_lose_less_on_a_schedule() -> 
         forced = trace.meta.quality.teacher_forced_nats
         losses.append(np.mean(np.subtract(forced.own, forced.dense)))
     assert losses == sorted(losses, reverse=True)
-
-
-def test_coarser_decisions_replay_less() -> None:
-    """At one tau: row, pair and batch, on the same four clips."""
-    rows = trace_stats(load_trace(TRACES / "vilau_8f.npz")).by_row[:8]
-    alone = np.mean([row.over_eligible for row in rows])
-    pair, batch = (
-        trace_stats(load_trace(TRACES / f"vilau_8f_{scope}.npz")).ratio.over_eligible
-        for scope in ("pair", "batch")
-    )
-    assert alone > pair > batch > 0
