@@ -137,10 +137,7 @@ DRAFT = "policy.attention={kind: draft}"
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
-        (
-            "machine.weight_buffer_kib=4194368",
-            "holds 65,537 tiles of 64 KiB, 65,536 at most; enlarge 'tile_kib' or shrink the buffer",
-        ),
+        ("machine.weight_buffer_kib=4194368", "holds 65,537 tiles of 64 KiB, 65,536 at most; en"),
         ("machine.placement.weights=ps_dr", "placement.weights: no memory 'ps_dr'"),
         ("policy.attention={kind: sparse}", "no attention policy 'sparse'; known are dense, "),
         ("board.technology.kind=cmos", "kind: no technology 'cmos'; known are fpga, versal, asic"),

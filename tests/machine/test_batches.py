@@ -62,8 +62,7 @@ def test_a_part_reads_what_its_own_steps_read() -> None:
         (
             decisions(6),
             8,
-            "8 sequences are more than the 6 rows of the trace; take a smaller batch, or "
-            "set `resample_seed` to draw further rows from the trace",
+            "8 sequences are more than the 6 rows of the trace; take a smaller batch,",
         ),
         (decisions(6, ((1, 4),)), 4, "4 sequences are more than the 2 rows in guidance pairs of"),
         (decisions(6, ((0, 1), (2, 3), (4, 5))), 3, "3 sequences would split a guidance pair"),
