@@ -101,19 +101,14 @@ def test_a_changed_dependency_or_a_moved_checkout_makes_it_anew(checkout: Checko
 
 def test_an_unsupported_python_makes_it_with_a_supported_one_that_runs(checkout, monkeypatch):
     monkeypatch.setattr(sys, "version_info", (3, 9, 18))
-    checkout.python("python3.13", runs=False)
-    checkout.python("python3.12")
-    assert checkout.ready() == ["."]
-
-
-def test_no_supported_python_gets_one_clear_line(checkout, monkeypatch):
-    monkeypatch.setattr(sys, "version_info", (3, 9, 18))
     monkeypatch.setattr(sys, "version", "3.9.18 (main)")
     for minor in (11, 12, 13):
         checkout.python(f"python3.{minor}", runs=False)
     with pytest.raises(SystemExit, match=r"needs Python 3\.11 to 3\.13; this is 3\.9\.18\."):
         checkout.ready()
     assert not (checkout.root / ".venv").exists()
+    checkout.python("python3.12")
+    assert checkout.ready() == ["."]
 
 
 def test_a_python_without_venv_leaves_nothing_behind(checkout: Checkout) -> None:
