@@ -83,6 +83,7 @@ def naive_enter(arithmetic: Arithmetic, product: Product, layer: int, x: Vector)
     return np.array(out)
 
 
+@dataclass
 class _Row:
     """One row: its layer inputs so far."""
 

@@ -83,44 +83,41 @@ PUBLISHED = [each["config"] for each in HF_CONFIGS.values() if isinstance(each, 
 Trial = Callable[[random.Random, Path], str]
 
 
+def places(document: Any) -> list[tuple[Any, Any]]:
+    """Every place in a YAML document: the dict or list that holds it, and its key."""
+    keys = list(document) if isinstance(document, dict) else range(len(document))
+    inner = (document[key] for key in keys if isinstance(document[key], dict | list))
+    return [
+        *((document, key) for key in keys),
+        *(place for each in inner for place in places(each)),
+    ]
+
+
 def spoilt(document: Any, rng: random.Random) -> Any:
     """A YAML document some of whose values are others, missing, or under other names."""
-    document = json.loads(json.dumps(document))
     for _ in range(rng.choice((1, 1, 2, 3))):
-        holder = document
-        while True:
-            keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
-            if not keys:
-                break
-            key = rng.choice(keys)
-            if isinstance(holder[key], dict | list) and holder[key] and rng.random() < 0.8:
-                holder = holder[key]
-                continue
-            what, value = rng.random(), holder[key]
-            if type(value) in (int, float) and what < 0.4:
-                half = value * rng.choice((1, 4, 6, -2))  # of 399 digits, none becomes a float
-                holder[key] = half // 2 if type(value) is int else half / 2
-                holder[key] += rng.choice((0, 1))
-            elif what < 0.7:
-                holder[key] = rng.choice(ODD)
-            elif what < 0.85:
-                del holder[key]
-            elif isinstance(holder, dict):
-                holder[rng.choice(("x", str(key)[:-1], "kind", "name"))] = rng.choice(ODD)
+        document = json.loads(json.dumps(document))
+        if not (found := places(document)):
             break
+        holder, key = rng.choice(found)
+        what, value = rng.random(), holder[key]
+        if type(value) in (int, float) and what < 0.4:
+            half = value * rng.choice((1, 4, 6, -2))  # of 399 digits, none becomes a float
+            holder[key] = half // 2 if type(value) is int else half / 2
+            holder[key] += rng.choice((0, 1))
+        elif what < 0.7:
+            holder[key] = rng.choice(ODD)
+        elif what < 0.85:
+            del holder[key]
+        elif isinstance(holder, dict):
+            holder[rng.choice(("x", str(key)[:-1], "kind", "name"))] = rng.choice(ODD)
     return document
 
 
 def nudged(document: Any, rng: random.Random) -> Any:
     """A YAML document some of whose numbers are somewhat different."""
     document = json.loads(json.dumps(document))
-    numbers: list[tuple[Any, Any]] = []
-    holders = [document]
-    while holders:
-        holder = holders.pop()
-        keys = list(holder) if isinstance(holder, dict) else range(len(holder))
-        numbers += [(holder, key) for key in keys if type(holder[key]) in (int, float)]
-        holders += [holder[key] for key in keys if isinstance(holder[key], dict | list)]
+    numbers = [(of, key) for of, key in places(document) if type(of[key]) in (int, float)]
     for holder, key in rng.sample(numbers, rng.choice((1, 2, 4))):
         value = holder[key]
         holder[key] = type(value)(value * rng.choice((0.5, 1, 2, 3, 10))) + rng.choice((0, 0, 1))

@@ -82,6 +82,9 @@ def ideal_hardware(
     return hw
 
 
+APART = {"weights": "ddr", "kv": "ddr", "replay": "second", "head": "ddr"}
+"""A placement: cached outputs have a memory of their own."""
+
 TWO_CODES = {
     **{"kind": "depth_transformer", "n_layers": 1, "hidden_size": 16, "n_heads": 2},
     **{"ffn_size": 64, "n_codes": 2, "codebook_size": 10},

@@ -114,10 +114,11 @@ def raw_design(**machine: Any) -> dict[str, Any]:
     }
 
 
-def small_design(*, batch: int = 4, **machine: Any) -> Design:
-    """:func:`raw_design`, validated."""
+def small_design(*, batch: int = 4, body: Any = (), **machine: Any) -> Design:
+    """:func:`raw_design`, validated; ``body`` replaces fields of the model's."""
     raw = raw_design(**machine)
     raw["policy"]["batch"] = batch
+    raw["model"]["body"] |= body
     return build_design(raw, "small")
 
 

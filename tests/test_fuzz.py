@@ -4,15 +4,8 @@ import fuzz
 import pytest
 from commands import Ended, call
 
-TRIALS = {
-    "designs": 6,
-    "traces": 6,
-    "metadata": 3,
-    "studies": 2,
-    "folders": 20,
-    "models": 3,
-    "recipes": 3,
-}
+TRIALS = dict.fromkeys(("designs", "traces", "metadata", "studies", "models", "recipes"), 5)
+TRIALS["folders"] = 20
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +70,7 @@ def test_a_command_that_hangs_or_breaks_is_noticed(tmp_path):
 
 
 def test_a_trial_that_breaks_is_a_finding_and_not_the_end(fuzzer, tmp_path, monkeypatch):
-    monkeypatch.setattr(fuzz, "spoilt_text", None)
-    monkeypatch.setattr(fuzz, "spoilt", None)
-    monkeypatch.setattr(fuzz, "nudged", None)
+    for how in ("spoilt_text", "spoilt", "nudged"):
+        monkeypatch.setattr(fuzz, how, None)
     found = fuzz.trial(fuzzer, "designs", 0, 1, tmp_path / "0")
     assert found.startswith("the trial itself: TypeError(")

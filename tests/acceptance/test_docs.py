@@ -28,6 +28,7 @@ from carsim import load_design, load_trace, override, run
 from carsim.decisions.attention import ATTENTION
 from carsim.decisions.replay import RULES
 from carsim.decisions.trace.stats import phi
+from carsim.report.notes import notes_of
 from carsim.validate.published import predict_rows
 
 TEXT = README.read_text(encoding="utf-8")
@@ -223,6 +224,7 @@ def test_other_mappings_beat_the_bound_by_what_the_documents_say() -> None:
     tutorial, model = flat("docs/architect.md"), flat("docs/model.md")
     static_s = shipped.row("FastCar, static").latency_s
     assert f"static scheduling takes {static_s:.1f} s" in tutorial
+    assert "u280_compute_bound" not in " ".join(notes_of(shipped)), "where DRS gains nothing"
     assert f"{shipped.chosen.latency_s:.1f} s a batch of eight videos" in tutorial
     assert f"the bound is {bound_s:.1f} s" in tutorial
     for machine in others:

@@ -77,15 +77,11 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
     return Checkout(tmp_path, monkeypatch)
 
 
-def test_an_environment_is_made_once(checkout: Checkout, capsys: pytest.CaptureFixture[str]):
+def test_an_environment_is_made_once_and_an_extra_added_to_it(checkout, capsys) -> None:
     assert checkout.ready() == ["."]
     assert "Installing carsim and what it needs" in capsys.readouterr().err
     assert checkout.ready() == []
     assert capsys.readouterr() == ("", "")
-
-
-def test_an_extra_is_added_to_what_is_there_and_covers_it(checkout: Checkout) -> None:
-    checkout.ready()
     assert checkout.ready("dev") == [".[dev]"]
     assert not any(line.startswith("-m venv") for line in checkout.asked())
     assert checkout.ready() == []
@@ -105,19 +101,14 @@ def test_a_changed_dependency_or_a_moved_checkout_makes_it_anew(checkout: Checko
 
 def test_an_unsupported_python_makes_it_with_a_supported_one_that_runs(checkout, monkeypatch):
     monkeypatch.setattr(sys, "version_info", (3, 9, 18))
-    checkout.python("python3.13", runs=False)
-    checkout.python("python3.12")
-    assert checkout.ready() == ["."]
-
-
-def test_no_supported_python_gets_one_clear_line(checkout, monkeypatch):
-    monkeypatch.setattr(sys, "version_info", (3, 9, 18))
     monkeypatch.setattr(sys, "version", "3.9.18 (main)")
     for minor in (11, 12, 13):
         checkout.python(f"python3.{minor}", runs=False)
     with pytest.raises(SystemExit, match=r"needs Python 3\.11 to 3\.13; this is 3\.9\.18\."):
         checkout.ready()
     assert not (checkout.root / ".venv").exists()
+    checkout.python("python3.12")
+    assert checkout.ready() == ["."]
 
 
 def test_a_python_without_venv_leaves_nothing_behind(checkout: Checkout) -> None:

@@ -98,7 +98,7 @@ def test_surroundings_change_nothing(folder: Path, arguments: tuple[str, ...], h
         ({"before": TOO_FEW}, "open files: cannot be used (Too many open files); allow more with"),
         (
             {"first": NO_SHARED_MEMORY},
-            "shared memory of processes: cannot be used (Function not implemented); mount /dev/shm",
+            "shared memory of processes: cannot be used (Function not im",
         ),
     ],
     ids=str,

@@ -98,13 +98,4 @@ def test_a_list_of_traces(measured: Trace) -> None:
     output = CliRunner().invoke(carsim, command, env={"COLUMNS": "80"}).output
     eligible = measured.replay[256:].mean()
     # rows, frames, tau, no exempt layer, scope, no window, replayed
-    assert output.split()[-8:] == [
-        "tiny.npz",
-        "4",
-        "3",
-        "1",
-        "0",
-        "row",
-        "dense",
-        f"{eligible:.1%}",
-    ]
+    assert " ".join(output.split()).endswith(f"tiny.npz 4 3 1 0 row dense {eligible:.1%}")

@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from carsim import load_design, load_trace, run
-from carsim.report.notes import notes_of
+from carsim import load_trace
 
 ROOT = Path(__file__).resolve().parents[2]
 TRACE = ROOT / "traces" / "vilau_8f.npz"
@@ -74,13 +73,3 @@ def test_broadcast_weights_are_saved_only_where_both_rows_of_the_pair_replay():
     assert dense - static == pytest.approx(saved_ms, rel=0.02)
     assert drs == pytest.approx(static, rel=0.001)
     assert any("u280_compute_bound" in note for note in document["notes"])
-
-
-def test_drs_pays_where_cores_are_the_limit():
-    compute_bound = run(load_design("u280_compute_bound"), [load_trace(TRACE)])
-    static = compute_bound.row("FastCar, static").latency_s
-    drs = compute_bound.row("FastCar + DRS").latency_s
-    assert drs < 0.99 * static
-    assert compute_bound.rows[-1].is_bound
-    assert compute_bound.rows[-1].latency_s <= drs
-    assert not any("DRS gains nothing" in note for note in notes_of(compute_bound))

@@ -95,15 +95,6 @@ def test_a_shipped_trace_is_what_its_recipe_says(path: Path) -> None:
         assert quality.n_clips == recipe.quality.clips
 
 
-def test_half_of_the_eligible_steps_replay_in_the_first_trace() -> None:
-    trace = load_trace(TRACES / "vilau_8f.npz")
-    assert (trace.n_steps, trace.n_layers, trace.n_rows) == (2048, 32, 32)
-    stats = trace_stats(trace)
-    assert stats.ratio.over_eligible == pytest.approx(0.5, abs=0.03)
-    assert stats.ratio.over_all == pytest.approx(stats.ratio.over_eligible * 7 / 8, abs=1e-6)
-    assert np.nanmean(stats.pair_phi) > stats.clip_phi > 0
-
-
 def test_traces_of_the_small_model_replay_half_and_lose_less_on_a_schedule() -> None:
     traces = {name: load_trace(TRACES / f"{name}.npz") for name in SMALL}
     losses = []
@@ -113,14 +104,3 @@ def test_traces_of_the_small_model_replay_half_and_lose_less_on_a_schedule() -> 
         forced = trace.meta.quality.teacher_forced_nats
         losses.append(np.mean(np.subtract(forced.own, forced.dense)))
     assert losses == sorted(losses, reverse=True)
-
-
-def test_coarser_decisions_replay_less() -> None:
-    """At one tau: row, pair and batch, on the same four clips."""
-    rows = trace_stats(load_trace(TRACES / "vilau_8f.npz")).by_row[:8]
-    alone = np.mean([row.over_eligible for row in rows])
-    pair, batch = (
-        trace_stats(load_trace(TRACES / f"vilau_8f_{scope}.npz")).ratio.over_eligible
-        for scope in ("pair", "batch")
-    )
-    assert alone > pair > batch > 0

@@ -42,25 +42,18 @@ def refusal(ended: Ended) -> str:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_output_that_cannot_be_written_is_one_line(folder, name):
-    full = os.open("/dev/full", os.O_WRONLY)
-    try:
-        line = refusal(call(*COMMANDS[name], stdout=full))
-    finally:
-        os.close(full)
-    assert line == (
-        "carsim: standard output: cannot be used (No space left on device); "
-        "send it elsewhere, or make room\n"
-    )
+    with Path("/dev/full").open("wb", buffering=0) as full:
+        line = refusal(call(*COMMANDS[name], stdout=full.fileno()))
+    cure = "(No space left on device); send it elsewhere, or make room\n"
+    assert line == f"carsim: standard output: cannot be used {cure}"
 
 
 @pytest.mark.parametrize("name", ["metrics", "run", "help"])
 def test_output_that_nobody_reads_to_its_end_is_no_failure(folder, name):
     reader, writer = os.pipe()
     os.close(reader)
-    try:
+    with os.fdopen(writer, "wb", buffering=0):
         ended = call(*COMMANDS[name], stdout=writer)
-    finally:
-        os.close(writer)
     assert (ended.err, ended.finding) == ("", "")
 
 

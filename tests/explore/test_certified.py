@@ -161,10 +161,7 @@ def test_a_result_below_its_bound_is_a_bug_that_is_told(tmp_path, monkeypatch):
         ({"objectives": []}, "are missing"),
         ({"objectives": ["dsp"], "sampling": {"method": "lhs", "points": 3}}, "draws points"),
         ({"objectives": ["dsp"], "filters": ["machine.cores > 9"]}, "leave no point"),
-        (
-            {"objectives": ["latency_s"], "axes": {"machine.kv_buffer_kib": [1]}},
-            "every design that was tried for bounds is refused",
-        ),
+        ({"objectives": ["dsp"], "axes": {"machine.kv_buffer_kib": [1]}}, "every design that"),
     ],
 )
 def test_what_has_no_front_is_one_line(tmp_path, changes, message):

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import pytest
-from ideal import attend, compute, ideal_hardware
+from ideal import APART, attend, compute, ideal_hardware
 from toy_rules import Cosine
 
 from carsim.decisions.attention import PLAIN
@@ -18,7 +18,6 @@ from carsim.workload.ops import Category
 RUNGS = pytest.mark.parametrize("rung", FIDELITIES)
 CHANGE = InputChange()  # of 32 elements: 32 bytes and a scale of 2
 HEAD = Tas(head=1)  # of 4 heads of 8
-APART = {"weights": "ddr", "kv": "ddr", "replay": "second", "head": "ddr"}
 
 
 class Late(Cosine):

@@ -35,11 +35,6 @@ def test_labels_and_warnings_name_the_sets() -> None:
     assert found.chosen.replay_eligible == report(1).chosen.replay_eligible
 
 
-def test_sets_must_divide_a_frame() -> None:
-    with pytest.raises(InputError, match="5 tokens do not divide a frame of 16"):
-        report(5)
-
-
 def test_recorded_reads_are_of_single_tokens() -> None:
     made = captured(tiny_trace())
     reads = np.ones((48, 4, 4, 4), np.int64)

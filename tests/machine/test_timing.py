@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import simpy
-from ideal import TWO_CODES, attend, compute, ideal_hardware
+from ideal import APART, TWO_CODES, attend, compute, ideal_hardware
 
 from carsim.decisions.attention import PLAIN, SideWork
 from carsim.machine.cases import AttendCases
@@ -38,28 +38,55 @@ def mlp(rung: str, computing: str = "1111", known: int | None = None, **given: A
 DRS_CYCLES = 8 + 4 * (1 + 64 * 4)
 STATIC_CYCLES = 2 * 64 * 4
 
-CYCLES: dict[str, tuple[Callable[[Phases], Outcome], dict[str, Any], int]] = {
+SLOW_CACHE = {"second_rate": 1, "placement": APART}
+CYCLES: dict[str, tuple[Callable[[Phases], Outcome], dict[str, Any], int, list[int]]] = {
     # 10 + 3072 / 8 = 394; the last of three tiles takes 4 / 3 cycles, rounded up.
-    "QKV projection": (lambda on: on.qkv(None), {}, 394 + 1),
+    "QKV projection": (lambda on: on.qkv(None), {}, 394 + 1, [3072, 0]),
     # One tile at 10 + 128, and 2 cycles.
-    "output projection": (lambda on: on.output(), {}, 138 + 2),
+    "output projection": (lambda on: on.output(), {}, 138 + 2, [1024, 0]),
     # One sequence, one core: 64 tokens are 4096 bytes and 64 written, there at 10 + 520. Its 12
     # cycles are spent tile by tile; none is left for the last 64 bytes, as 4096 / 4160 of 12 are
     # rounded up.
-    "attention on the only core at work": (lambda on: attend(on, 64), {"batch": 1}, 530),
+    "attention on one core": (lambda on: attend(on, 64), {"batch": 1}, 530, [4096 + 64, 0]),
+    # 8 cached tokens of 4 rows: 4 x 2 x 8 x 32 = 2048 bytes, and 4 x 64 written. Each core has 2
+    # rows of 4 heads, scores and sums of a cycle each: 16 cycles. Both cores have their tile of
+    # 1024 at 10 + 256 = 266 and read it in 2048 / 2304 of 16 cycles, rounded up, 15; the other 256
+    # bytes come until 298 and take the last cycle.
+    "attention waits for a tile per core": (lambda on: attend(on, 8), {}, 298 + 1, [2304, 0]),
+    # 3072 bytes until 394, then 1536 and 4 x 64 of replay cache until 394 + 224 = 618; 768 of the
+    # 1792 are the last tile, 4 cycles less ceil(4 x 1024 / 1792) = 3.
+    "MLP": (compute, {}, 618 + 1, [4608 + 256, 0]),
     # One multiplier: first tile at 10 + 128 = 138, then 2 rows x 3072 and 2 x 1536 cycles, norm
     # before the first tile is in.
-    "MLP of a slow array": (compute, {"array": ONE_BY_ONE}, 138 + 6144 + 3072),
+    "MLP of a slow array": (compute, {"array": ONE_BY_ONE}, 138 + 6144 + 3072, [4608 + 256, 0]),
     # As long as without a decision.
-    "MLP decided early": (lambda on: compute(on, known=STATIC_CYCLES), {}, 619),
+    "decided early": (lambda on: compute(on, known=STATIC_CYCLES), {}, 619, [4608 + 256, 0]),
+    # The replay cache lies in a memory of a byte a cycle. Its 256 bytes are on their way from the
+    # start of down: gate and up end with their last byte, at 394, as the first two of
+    # three tiles have taken both cycles.
+    "over with its last write": (compute, SLOW_CACHE, 394 + 256, [4608, 256]),
+    # 1036 cycles of dispatch, in which all weights come in; 7 of compute; the replay takes 10 of
+    # latency, 8 of its 64 bytes and 1 to add.
+    "weights that are fetched during dispatch": (
+        lambda on: compute(on, "1110", 0, schedule="drs"),
+        {"weight_buffer_kib": 16},
+        1036 + max(7, 10 + 8 + 1),
+        [4608 + 256, 0],
+    ),
+    # 32 x 16 = 512 bytes, then per code 768 + 256 + 1024 + 1024 + 160 = 3232: 6976 bytes take 872
+    # cycles. Each of five phases (input, and a layer and a classifier per code) begins with the
+    # latency of 10, and ends with its last product: 2 rows of one tile, for a layer's of two.
+    "head": (lambda on: on.head, {"head": TWO_CODES}, 50 + 872 + 2 + 2 * (4 + 2), [6976, 0]),
 }
 
 
 @RUNGS
 @pytest.mark.parametrize("what", CYCLES)
-def test_cycles_by_hand(rung: str, what: str) -> None:
-    phase, machine, cycles = CYCLES[what]
-    assert phase(Phases(ideal_hardware(**machine), rung)).cycles == cycles
+def test_cycles_and_bytes_by_hand(rung: str, what: str) -> None:
+    phase, machine, cycles, moved = CYCLES[what]
+    outcome = phase(Phases(ideal_hardware(**machine), rung))
+    assert outcome.cycles == cycles
+    assert outcome.dram_bytes.tolist() == [moved]
 
 
 def test_a_narrow_attention_unit_takes_longer() -> None:
@@ -67,38 +94,6 @@ def test_a_narrow_attention_unit_takes_longer() -> None:
     # so are sums of 8 x 8; with 4 x 8, the reduction over 8 takes two tiles, 32 cycles in all.
     for unit, cycles in (({"rows": 4, "cols": 8}, 32), (None, 16)):
         assert attend(Phases(ideal_hardware(attention_unit=unit)), 8).compute_cycles == cycles
-
-
-@RUNGS
-def test_attention_waits_for_a_tile_per_core(rung: str) -> None:
-    # 8 cached tokens of 4 rows: 4 x 2 x 8 x 32 = 2048 bytes, and 4 x 64 written. Each core has 2
-    # rows of 4 heads, scores and sums of a cycle each: 16 cycles. Both cores have their tile of
-    # 1024 at 10 + 256 = 266 and read it in 2048 / 2304 of 16 cycles, rounded up, 15; the other 256
-    # bytes come until 298 and take the last cycle.
-    outcome = attend(Phases(ideal_hardware(), rung), 8)
-    assert outcome.cycles == 298 + 1
-    assert outcome.dram_bytes.tolist() == [[2304, 0]]
-
-
-@RUNGS
-def test_mlp(rung: str) -> None:
-    # 3072 bytes until 394, then 1536 and 4 x 64 of replay cache until 394 + 224 = 618; 768 of the
-    # 1792 are the last tile, 4 cycles less ceil(4 x 1024 / 1792) = 3.
-    outcome = mlp(rung)
-    assert outcome.cycles == 618 + 1
-    assert outcome.dram_bytes.tolist() == [[3072 + 1536 + 256, 0]]
-    assert times(outcome) == {"MLP": 1 + 2 + 4, "WAIT_DDR": 612}
-
-
-@RUNGS
-def test_a_phase_is_over_when_its_last_write_is(rung: str) -> None:
-    # The replay cache lies in a memory of a byte a cycle. Its 256 bytes are on their way from the
-    # start of down: gate and up end with their last byte, at 394, as the first two of
-    # three tiles have taken both cycles.
-    placement = {"weights": "ddr", "kv": "ddr", "replay": "second", "head": "ddr"}
-    outcome = mlp(rung, second_rate=1, placement=placement)
-    assert outcome.cycles == 394 + 256
-    assert outcome.dram_bytes.tolist() == [[4608, 256]]
 
 
 @RUNGS
@@ -123,6 +118,7 @@ def test_replay_is_read_first_and_the_mlp_streams_behind_it(rung: str) -> None:
     outcome = mlp(rung, "1100", known=10_000)
     assert outcome.cycles == 618
     assert "REPLAY" not in times(outcome)
+    assert times(mlp(rung)) == {"MLP": 1 + 2 + 4, "WAIT_DDR": 612}
 
 
 @RUNGS
@@ -160,15 +156,6 @@ def test_private_weights_are_streamed_once_per_core_at_work(rung: str) -> None:
 
 
 @RUNGS
-def test_cores_that_split_a_matrix_gather_what_each_computed(rung: str) -> None:
-    # Split by columns, each core has 4 rows x 32 x 16: 4 cycles on its own 512 bytes; 4 x 32
-    # elements of 2 bytes are gathered over 64 bytes a cycle meanwhile. One operand of 1024 bytes.
-    phases = Phases(ideal_hardware(mapping="tensor"), rung)
-    assert phases.output().cycles == 10 + 128 + 4
-    assert phases.output().bound_cycles == 128  # a bound charges no exchange
-
-
-@RUNGS
 def test_time_spent_queueing_for_the_fullest_core(rung: str) -> None:
     # Both sequences on core 0, where an even share would be one on each: half of the products.
     machine = {"weight_sharing": "private", "array": ONE_BY_ONE, "rate": 100_000}
@@ -179,30 +166,6 @@ def test_time_spent_queueing_for_the_fullest_core(rung: str) -> None:
     starved = times(mlp(rung, "1010", known=10_000, weight_sharing="private"))
     assert starved["WAIT_DDR"] > 500
     assert "WAIT_CORE" not in starved
-
-
-@RUNGS
-def test_a_head_bound_by_memory_streams_all_its_passes(rung: str) -> None:
-    # 32 x 16 = 512 bytes, then per code 768 + 256 + 1024 + 1024 + 160 = 3232: 6976 bytes take 872
-    # cycles. Each of five phases (input, and a layer and a classifier per code) begins with the
-    # latency of 10, and ends with its last product: 2 rows of one tile, for a layer's of two.
-    outcome = Phases(ideal_hardware(head=TWO_CODES), rung).head
-    assert outcome.cycles == 5 * 10 + 872 + 2 + 2 * (4 + 2)
-    assert outcome.dram_bytes.tolist() == [[6976, 0]]
-
-
-@RUNGS
-@pytest.mark.parametrize(("codes", "passes"), [(1, [1]), (2, [1, 2]), (4, [1, 2, 3, 4])])
-def test_a_head_bound_by_compute_runs_its_passes_one_after_the_other(rung, codes, passes):
-    # One multiplier, so that all of memory comes in the cycle after its latency. Projection 2 x 512
-    # cycles; per code norm 1 + QKV 2 x 768, output 2 x 256, norm 1 + 2 x 1024, 2 x 1024, norm 1 +
-    # classifier 2 x 160; attention 2 x 2 rows and heads x (8 + 8) per code so far.
-    hw = ideal_hardware(rate=100_000, head=TWO_CODES | {"n_codes": codes}, array=ONE_BY_ONE)
-    per_code = 3 + 2 * (768 + 256 + 1024 + 1024 + 160)
-    computed = sum(2 * 2 * (8 + 8) * code for code in passes)
-    # Each phase waits 11 cycles for its first tile; layer and classifier norm meanwhile.
-    waits = 11 + 2 * codes * (11 - 1)
-    assert Phases(hw, rung).head.cycles == waits + 2 * 512 + codes * per_code + computed
 
 
 def test_the_bound_is_the_later_of_compute_and_all_bytes() -> None:
@@ -228,27 +191,10 @@ def test_the_bound_takes_the_best_assignment() -> None:
     assert nbytes[2].tolist() == [2 * 4608 + 256, 0]
 
 
-@RUNGS
-def test_a_kernel_costs_its_launch_and_a_step_its_host(rung: str) -> None:
-    # Output projection, one product: 5 cycles more. Host: 2.5 us at 200 MHz.
-    # 7 registers on the way of the broadcast: 7 cycles until the first byte is there.
-    hw = ideal_hardware(overheads={"kernel_cycles": 5, "step_us": 2.5, "broadcast_cycles": 7})
-    phases = Phases(hw, rung)
-    assert phases.output().cycles == 138 + 2 + 5 + 7
-    assert phases.host().cycles == 500
-    assert times(phases.host()) == {"HOST": 500}
-
-
-@RUNGS
-def test_hybrid_mapping_splits_what_is_left_over_after_whole_rounds(rung: str) -> None:
-    # Three sequences on two cores of one multiplier: a round of one each, 32 x 32 = 1024 cycles,
-    # and the third split: 32 x 16 = 512 on each core, and its 32 elements gathered in a cycle.
-    machine = {"batch": 3, "array": ONE_BY_ONE, "rate": 100_000}
-    hybrid = Phases(ideal_hardware(mapping="hybrid", **machine), rung).output()
-    batch = Phases(ideal_hardware(**machine), rung).output()
-    assert batch.cycles == 11 + 2 * 1024
-    assert hybrid.cycles == 11 + 1024 + 512
-    assert hybrid.macs == batch.macs == 3 * 1024
+def test_a_step_costs_its_host() -> None:
+    # 2.5 us at 200 MHz.
+    host = Phases(ideal_hardware(overheads={"step_us": 2.5})).host()
+    assert times(host) == {"HOST": 500}
 
 
 @RUNGS
@@ -328,11 +274,3 @@ def test_a_memory_that_sets_the_pace_makes_up_for_waits(rung: str) -> None:
     slow = {**LONG, "rate": 1, "weight_sharing": "private", "schedule": "drs", "known": 10**6}
     waits, whole = (mlp(rung, **slow, drs=each) for each in (drs, {}))
     assert waits.cycles == pytest.approx(whole.cycles, rel=0.001)
-
-
-@RUNGS
-def test_weights_that_are_fetched_during_dispatch_do_not_wait_for_replays_behind_it(rung: str):
-    # 1036 cycles of dispatch, in which all weights come in; 7 of compute; the replay takes 10 of
-    # latency, 8 of its 64 bytes and 1 to add.
-    held = {"schedule": "drs", "known": 0, "weight_buffer_kib": 16}
-    assert mlp(rung, "1110", **held).cycles == 1036 + max(7, 10 + 8 + 1)

@@ -1,6 +1,6 @@
 """Layers that attend to a window: capacity per layer, by hand."""
 
-from strategies import raw_design
+from strategies import raw_design, small_design
 
 from carsim.cost.capacity import contents, kv_elements
 from carsim.design import Design, build_design
@@ -11,10 +11,7 @@ TEXT = Video(n_frames=1000, tokens_per_frame=1, prompt_tokens=0)
 
 def small(**body: object) -> Design:
     """Four layers of width 32; K and V of a token are 32 bytes each in a layer."""
-    raw = raw_design()
-    raw["policy"]["batch"] = 1
-    raw["model"]["body"] |= {"n_layers": 4, **body}
-    return build_design(raw, "small")
+    return small_design(batch=1, body={"n_layers": 4, **body})
 
 
 def test_of_a_layer_with_a_window_the_cache_holds_the_window() -> None:

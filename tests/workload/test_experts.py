@@ -4,21 +4,18 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from strategies import raw_design
+from strategies import small_design
 
 from carsim.cost.capacity import contents
-from carsim.design import Design, build_design
+from carsim.design import Design
 from carsim.workload.body import Experts
 from carsim.workload.geometry import Video
 from carsim.workload.mlp import mlp_ops
 from carsim.workload.ops import Share
 
 
-def small(batch: int = 4, **body: object) -> Design:
-    raw = raw_design()
-    raw["policy"]["batch"] = batch
-    raw["model"]["body"] |= {"experts": {"count": 6, "active": 2}, **body}
-    return build_design(raw, "small")
+def small(**body: object) -> Design:
+    return small_design(body={"experts": {"count": 6, "active": 2}, **body})
 
 
 @pytest.mark.parametrize("tokens", [1, 2, 3])
