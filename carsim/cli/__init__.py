@@ -37,11 +37,7 @@ COMMANDS = {
 }
 """Subcommand -> its one-line help. The command is ``carsim.cli.NAME:NAME``."""
 
-MOVED = {
-    "array": "validate array",
-    "metrics": "config metrics",
-    "pareto": "report DIR --front",
-}
+MOVED = {"array": "validate array", "metrics": "config metrics", "pareto": "report DIR --front"}
 """Command of an earlier version -> how it is now written."""
 
 

@@ -106,6 +106,8 @@ def show_results(
         if has_front:
             print_front(found)
         say(f"Written to {out}: {', '.join(files)}")
+        if study.objectives:
+            say(f"The front as a table and in pareto.csv: carsim report {out} --front --out {out}")
     return FAILED if counts["failed"] else None
 
 
@@ -124,8 +126,7 @@ def sweep_progress(name: str, *, front_only: bool = False) -> Iterator["Tell"]:
 
         def tell_points(now: "Progress") -> None:
             if now.bounded is not None:
-                done, designs = now.bounded
-                tell(done, 2 * designs, "bounds")
+                tell(now.bounded[0], 2 * now.bounded[1], "bounds")
                 return
             done, most = now.counts.total(), now.total - now.dominated - now.misfits
             rate = f", {now.points_per_minute:,.0f}/min" if now.evaluated else ""

@@ -2,9 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
 
 from carsim.base.text import Figure, Table, count
 from carsim.explore.frame import origin_note
@@ -14,9 +11,6 @@ from carsim.report.figures.pareto import axis_title, front_plot, heading
 from carsim.report.front_table import MOST_ROWS, front_notes, front_table, text_of
 from carsim.report.html import chart, links_to, page
 from carsim.report.stored_study import StoredStudy
-
-MOST_VALUES = 24
-"""Values of an axis that are listed at most."""
 
 BETTER = {"min": "the least", "max": "the most"}
 STATUS = {"misfit": "do not", "invalid": "were refused", "failed": "could not be evaluated"}
@@ -89,22 +83,11 @@ def _asked(study: StoredStudy) -> Iterator[tuple[str, str]]:
     yield "objectives", _ways(study)
     if study.constraints:
         yield "constraints", "; ".join(study.constraints)
-    for axis in study.axes:
-        yield axis, _span(study.frame[axis])
     for name, sha256 in study.facts["traces"].items():
         yield f"trace {name}", f"sha256 {sha256[:12]}"
     if note := origin_note(study.frame):
         yield "decisions", note
     yield "made by", f"carsim {study.facts['version']}"
-
-
-def _span(axis: "pd.Series[Any]") -> str:
-    """The values of an axis, or their ends where they are many."""
-    values = axis.unique()
-    if len(values) <= MOST_VALUES:
-        return ", ".join(text_of("", value) for value in values)
-    ends = f", {text_of('', axis.min())} to {text_of('', axis.max())}"
-    return f"{len(values):,} values{ends if axis.dtype.kind in 'iuf' else ''}"
 
 
 def _misfits(study: StoredStudy) -> Table:

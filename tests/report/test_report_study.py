@@ -178,9 +178,11 @@ def test_points_equal_in_all_objectives_are_shown_once_and_fast_clocks_told(fold
     two = study.counted.head(2).assign(knee=[False, True], clock_ratio=[0.5, 1.5], latency_s=[2, 1])
     study.__dict__["front"] = two.assign(seconds_per_video=1.0, energy_per_video_j=2.0)
     (row,) = front_table(study).rows
-    assert row[0] == "knee"
+    assert row[0] == f"{two['point'].iloc[1]} knee"
     assert list(front_notes(study)) == [
         "Of 2 points, those equal in all objectives are shown once.",
         "1 point has a clock beyond published designs (clock_ratio above 1). "
         "The constraint 'clock_ratio <= 1' leaves such points out.",
     ]
+    study.__dict__["front"] = two.assign(seconds_per_video=[1.5, 1.50004], energy_per_video_j=2.0)
+    assert [row[-2] for row in front_table(study).rows] == ["1.50000", "1.50004"]
