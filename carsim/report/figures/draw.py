@@ -32,6 +32,8 @@ LINE_IN = 0.14
 """Height of a further line of a name."""
 LEAST_IN, ASPECT = 0.4, 0.68
 """Height of what is around panels, and of a panel without categories per width of the figure."""
+SHADES = "viridis_r"
+"""Colours of shaded points, from light to dark."""
 CHARACTERS_PER_INCH = 9
 """Width of text in a legend, with room for the marks."""
 
@@ -134,7 +136,8 @@ def _draw_panel(axes: Axes, panel: Panel, *, is_last: bool, is_narrow: bool, is_
         if scale == "log":
             axes.set(**{f"{axis}scale": "log"})
             ticks = getattr(axes, f"{axis}axis")
-            ticks.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            subs = (1.0, 3.0) if is_narrow and axis == "x" else (1.0, 2.0, 5.0)
+            ticks.set_major_locator(LogLocator(subs=subs))
             ticks.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.9g}"))
             ticks.set_minor_formatter(NullFormatter())
         if ends:
@@ -169,6 +172,11 @@ def _draw_series(axes: Axes, series: Series) -> None:
             [high - value for value, high in zip(x, series.high, strict=True)],
         ]
         axes.errorbar(x, y, xerr=interval, fmt="none", ecolor=style.GREY, capsize=3)
+    if series.shade:
+        how: dict[str, Any] = {"cmap": SHADES, "label": series.name, "zorder": 2}  # as lines
+        marks = axes.scatter(x, y, series.size**2, series.shade, **how)
+        axes.figure.colorbar(marks, ax=axes, label=series.shade_label, format="{x:,.6g}")
+        return
     look["marker"] = None if series.mark == "line" else series.marker
     look["linestyle"] = "none" if series.mark == "points" else DASHES[series.dash]
     look["markeredgewidth"] = 2 if series.marker == "|" else 1.2

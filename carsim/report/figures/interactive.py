@@ -102,6 +102,10 @@ def _trace(series: Series, panel: Panel) -> Json:
         symbol = MARKERS[series.marker] + ("-open" if series.hollow else "")
         trace["marker"] = {"color": colour, "size": 1.7 * series.size, "symbol": symbol}
         trace["marker"]["line"] = {"width": 2, "color": colour}
+        if series.shade:
+            bar = {"title": {"text": escaped(series.shade_label), "side": "right"}}
+            trace["marker"] |= {"color": list(series.shade), "colorscale": "Viridis"}
+            trace["marker"] |= {"reversescale": True, "colorbar": bar, "line": {}}
     if series.low:
         ends = zip(series.low, (value or 0.0 for value in series.x), series.high, strict=True)
         below, above = zip(*((at - low, high - at) for low, at, high in ends), strict=True)

@@ -134,7 +134,7 @@ def _lines(
         x, y = part[axis].tolist(), _scaled(part, metric)
         line = Series(name, x, y, "marked line", colour, marker=marker, dash=dash, size=4.0)
         series.append(line)
-    return Panel(heading(axis), tuple(series), label, x_scale=scale_of(series))
+    return Panel(heading(axis), tuple(series), label, x_scale=scale_of(each.x for each in series))
 
 
 def _fields(document: dict[str, Any]) -> dict[str, Any]:
