@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 MOST_ROWS = 200
 """Rows of a table at most; CSV and JSON have all."""
 
-MOST_DIGITS = 7
-"""Of a figure, which has as many as tell it from the others of its column."""
-
 
 def front_table(study: StoredStudy) -> Table:
     """Points on the front by number, with axes and objectives; the knee is marked."""
@@ -43,11 +40,8 @@ def front_notes(study: StoredStudy) -> Iterator[str]:
         yield f"The first {MOST_ROWS} of {different:,} rows are shown; pareto.csv has all."
     fast = int((front["clock_ratio"] > 1).sum())
     if fast:
-        yield (
-            f"{count(fast, 'point has a clock', 'points have clocks')} beyond published designs "
-            "(clock_ratio above 1). "
-            "The constraint 'clock_ratio <= 1' leaves such points out."
-        )
+        several = count(fast, "point has a clock", "points have clocks")
+        yield f"{several} beyond published designs; the constraint clock_ratio <= 1 drops them."
 
 
 def _different(study: StoredStudy) -> "pd.DataFrame":
@@ -67,7 +61,7 @@ def text_of(name: str, value: Any, digits: int = 4) -> str:
 
 def _cells(name: str, values: list[Any]) -> list[str]:
     """Values of a column in the fewest digits in which different ones look different."""
-    for digits in range(4, MOST_DIGITS + 1):
+    for digits in range(4, 8):
         texts = [text_of(name, value, digits) for value in values]
         if len({*texts}) == len({*values}):
             break

@@ -13,7 +13,6 @@ from carsim.report.html import chart, links_to, page
 from carsim.report.stored_study import StoredStudy
 
 BETTER = {"min": "the least", "max": "the most"}
-STATUS = {"misfit": "do not", "invalid": "were refused", "failed": "could not be evaluated"}
 
 BESIDE = ("points.parquet", "points.csv", "study.yaml", STORE_FILE)
 """Files of a study's folder that a page links to."""
@@ -60,13 +59,8 @@ def _tiles(study: StoredStudy) -> Iterator[tuple[str, str, str]]:
 
 
 def _answer(study: StoredStudy) -> Iterator[str]:
-    counts, front = study.counts, study.front
-    others = "".join(
-        f", {counts[status]:,} {words}" for status, words in STATUS.items() if counts[status]
-    )
-    points = count(len(study.frame), "point")
-    yield f"Of {points}, {counts['ok']:,} fit their board{others}."
-    ways = _ways(study)
+    front, ways = study.front, _ways(study)
+    yield f"{count(len(study.frame), 'point')}: {study.outcome}."
     if front.empty:
         yield f"None of them fits, meets the constraints and has {ways}, so that there is no front."
         return

@@ -65,7 +65,7 @@ def test_the_page_answers_what_was_asked(folder: Path, page: Page) -> None:
     for text in (
         "toy study, a sweep of 72 points",
         "cores against thresholds",
-        "Of 72 points, 18 fit their board, 36 do not, 18 were refused.",
+        "72 points: 18 evaluated, 36 do not fit their board, 18 are refused.",
         "on the Pareto front of the least time per video, the least energy per video",
         "of those that meet dsp <= 2000",
         "DSP slices",
@@ -174,7 +174,6 @@ def test_of_more_objectives_two_have_a_front_and_the_third_a_colour(tmp_path: Pa
     assert (shaded.shade, shaded.shade_label) == (study.front["dsp"].tolist(), "DSP slices")
     assert shaded.name == f"on the front, {len(study.front)}"
     assert panel["knee"].name == f"knee, point {study.knee['point'].item()}"
-    assert front_table(study).rows[0][0].startswith(str(study.front["point"][0]))
     (figure,) = Page(write_page(folder)).data
     traces = {trace["name"]: trace for trace in Figure(figure).data}
     assert traces[shaded.name].marker.colorbar.title.text == "DSP slices"
@@ -195,8 +194,7 @@ def test_points_equal_in_all_objectives_are_shown_once_and_fast_clocks_told(fold
     assert row[0] == f"{two['point'].iloc[1]} knee"
     assert list(front_notes(study)) == [
         "Of 2 points, those equal in all objectives are shown once.",
-        "1 point has a clock beyond published designs (clock_ratio above 1). "
-        "The constraint 'clock_ratio <= 1' leaves such points out.",
+        "1 point has a clock beyond published designs; the constraint clock_ratio <= 1 drops them.",
     ]
     study.__dict__["front"] = two.assign(seconds_per_video=[1.5, 1.50004], energy_per_video_j=2.0)
     assert [row[-2] for row in front_table(study).rows] == ["1.50000", "1.50004"]

@@ -32,8 +32,6 @@ LINE_IN = 0.14
 """Height of a further line of a name."""
 LEAST_IN, ASPECT = 0.4, 0.68
 """Height of what is around panels, and of a panel without categories per width of the figure."""
-SHADES = "viridis_r"
-"""Colours of shaded points, from light to dark."""
 CHARACTERS_PER_INCH = 9
 """Width of text in a legend, with room for the marks."""
 
@@ -173,7 +171,7 @@ def _draw_series(axes: Axes, series: Series) -> None:
         ]
         axes.errorbar(x, y, xerr=interval, fmt="none", ecolor=style.GREY, capsize=3)
     if series.shade:
-        how: dict[str, Any] = {"cmap": SHADES, "label": series.name, "zorder": 2}  # as lines
+        how: dict[str, Any] = {"cmap": "viridis_r", "label": series.name, "zorder": 2}  # as lines
         marks = axes.scatter(x, y, series.size**2, series.shade, **how)
         axes.figure.colorbar(marks, ax=axes, label=series.shade_label, format="{x:,.6g}")
         return

@@ -63,8 +63,9 @@ def front_plot(studies: "Mapping[str, StoredStudy]") -> Plot:
         x = "point"
     objectives = {each: first.objectives[each] for each in shown}
     if len(studies) == 1:
-        count_of = count(len(first.counted), "point")
-        title = f"{name}: {len(first.front):,} of {count_of} on the front. "
+        title = (
+            f"{name}: {len(first.front):,} of {count(len(first.counted), 'point')} on the front. "
+        )
         title = f"{title}{origin_note(first.counted)}".removesuffix(". ")
         series = _points(first, objectives, x, y)
     else:

@@ -103,8 +103,7 @@ class Panel:
 
     def __getitem__(self, name: str) -> Series:
         """The series of a name, or of that before its first comma."""
-        names = ((each.name, each.name.partition(",")[0]) for each in self.series)
-        return next(s for s, own in zip(self.series, names, strict=True) if name in own)
+        return next(s for s in self.series if name in (s.name, s.name.partition(",")[0]))
 
 
 @dataclass(frozen=True)
