@@ -53,21 +53,22 @@ def one_line(text: str) -> str:
     return visible(text).replace("\n", r"\n").replace("\t", r"\t")
 
 
-def percent(share: float) -> str:
-    """A share as a percentage with one decimal.
+def percent(share: float, decimals: int = 1) -> str:
+    """A share as a percentage.
 
-    >>> percent(0.4521), percent(1.0)
-    ('45.2 %', '100.0 %')
+    >>> percent(0.4521), percent(1.0), percent(0.4521, 2)
+    ('45.2 %', '100.0 %', '45.21 %')
     """
-    return f"{100 * share:.1f} %"
+    return f"{100 * share:.{decimals}f} %"
 
 
-def quantity(value: float | str | None, unit: str = "") -> str:
+def quantity(value: float | str | None, unit: str = "", digits: int = 4) -> str:
     """A value of a unit as people read it, the unit left out unless it is part of the number.
 
     Args:
         value: A number, a truth value or a text; None where there is none.
-        unit: ``share`` is written as a percentage, ``x`` (a ratio) with three decimals.
+        unit: ``share`` is written as a percentage, ``x`` (a ratio) with decimals, one digit fewer.
+        digits: Significant digits.
 
     >>> [quantity(0.5, "share"), quantity(1.25, "x"), quantity(12.0, "s"), quantity(None)]
     ['50.0 %', '1.250', '12', '-']
@@ -79,8 +80,8 @@ def quantity(value: float | str | None, unit: str = "") -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if unit == "share":
-        return percent(value)
-    return f"{value:.3f}" if unit == "x" else number(value)
+        return percent(value, digits - 3)
+    return f"{value:.{digits - 1}f}" if unit == "x" else number(value, digits)
 
 
 def signed_percent(change: float, digits: int = 2) -> str:

@@ -37,11 +37,7 @@ COMMANDS = {
 }
 """Subcommand -> its one-line help. The command is ``carsim.cli.NAME:NAME``."""
 
-MOVED = {
-    "array": "validate array",
-    "metrics": "config metrics",
-    "pareto": "report DIR --front",
-}
+MOVED = {"array": "validate array", "metrics": "config metrics", "pareto": "report DIR --front"}
 """Command of an earlier version -> how it is now written."""
 
 
@@ -201,8 +197,7 @@ def _status(pressed: Sequence[int]) -> int:
 def _options(command: click.Command) -> dict[str, str]:
     """The options of a command, and that of a sweep it may read, by the parameters they set."""
     options = (param for param in command.params if isinstance(param, click.Option))
-    own = {option.name: option.opts[-1] for option in options if option.name}
-    return {"front_only": "--front-only", **own}
+    return {"front_only": "--front-only"} | {o.name: o.opts[-1] for o in options if o.name}
 
 
 def complain(text: str) -> None:

@@ -43,9 +43,7 @@ Names = Sequence[str]
     help="With --plot: width of the figure; 3.5 is a column, 7.16 a page.",
 )
 @click.option(
-    "--overwrite",
-    is_flag=True,
-    help="Replace the page of --out; figures always replace.",
+    "--overwrite", is_flag=True, help="Replace the page of --out; figures always replace."
 )
 @click.option("--check", is_flag=True, help="Say which files of DIR are damaged; status 1 if any.")
 @click.option("--rescue", metavar="NEW", help="Copy what is sound of a damaged DIR to folder NEW.")
@@ -165,11 +163,8 @@ def _show_front(
         return
     print_front(study)
     if study.is_part:
-        say(
-            f"{len(study.frame):,} of {study.facts['points']:,} points have a result. If a sweep "
-            "with --front-only has ended, no other point is on the front. Until it has ended, "
-            "points of the front may be missing."
-        )
+        have = f"{len(study.frame):,} of {study.facts['points']:,} points have a result"
+        say(f"{have}: the front is exact once its sweep with --front-only has ended.")
     if made != (own := version("carsim")) or not same_code:
         say(f"The points were evaluated by other code, carsim {made}; this is {own}.")
     if files:

@@ -1,5 +1,6 @@
 """``carsim sweep``: evaluate every point of a study, durably and on all cores."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import process_time
@@ -90,15 +91,15 @@ def show_results(
         document: dict[str, Any] = {"study": study.name, "points": counts.total(), **counts}
         document |= {"evaluated": done.evaluated, "seconds": round(done.seconds, 3)}
         document["points_per_minute"] = round(done.points_per_minute, 1)
-        document["processor_s"] = round(processor_s, 1)
-        document |= {"folder": out, "files": files}
+        document |= {"processor_s": round(processor_s, 1), "folder": out, "files": files}
         show_json(document | (as_document(found) if has_front else {}))
     else:
-        told = ", ".join(f"{counts[key]:,} {what}" for key, what in MEANINGS.items() if counts[key])
-        say(f"{study.name}: {count(counts.total(), 'point')}; {told or 'none stored'}")
-        if done.dominated + done.misfits:
-            proven = f"{done.dominated:,} proven dominated, {done.misfits:,} cannot fit"
-            say(f"{done.total:,} bounded: {counts.total():,} evaluated, {proven}")
+        say(f"{study.name}: {count(counts.total(), 'point')}; {found.outcome or 'none stored'}")
+        if done.dominated or done.misfits:
+            lacks = Counter(part for parts in done.misfits.elements() for part in parts)
+            lacking = "".join(f"; {n:,} lack {part}" for part, n in lacks.most_common())
+            proven = f"{done.dominated:,} proven dominated, {done.misfits.total():,} cannot fit"
+            say(f"{done.total:,} bounded: {counts.total():,} evaluated, {proven}{lacking}")
         if done.evaluated:
             rate = f"{done.points_per_minute:,.0f} points per minute"
             now = f"{done.evaluated:,} of them now, in {done.seconds:,.1f} s ({rate})"
@@ -106,15 +107,8 @@ def show_results(
         if has_front:
             print_front(found)
         say(f"Written to {out}: {', '.join(files)}")
+        say(f"The front as a table and as pareto.csv: carsim report {out} --front --out {out}")
     return FAILED if counts["failed"] else None
-
-
-MEANINGS = {
-    "ok": "evaluated",
-    "misfit": "do not fit their board",
-    "invalid": "are refused",
-    "failed": "failed",
-}
 
 
 @contextmanager
@@ -124,10 +118,9 @@ def sweep_progress(name: str, *, front_only: bool = False) -> Iterator["Tell"]:
 
         def tell_points(now: "Progress") -> None:
             if now.bounded is not None:
-                done, designs = now.bounded
-                tell(done, 2 * designs, "bounds")
+                tell(now.bounded[0], 2 * now.bounded[1], "bounds")
                 return
-            done, most = now.counts.total(), now.total - now.dominated - now.misfits
+            done, most = now.counts.total(), now.total - now.dominated - now.misfits.total()
             rate = f", {now.points_per_minute:,.0f}/min" if now.evaluated else ""
             first, at_most = (most, "at most ") if front_only else (0, "")
             tell(first + done, first + most, f"evaluated {done:,} of {at_most}{most:,}{rate}")

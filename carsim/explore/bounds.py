@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from carsim.base.units import GB
 from carsim.cost.capacity import capacity
 from carsim.cost.energy import energy
-from carsim.cost.fit import buffer_rows, memory_rows, resource_fit
+from carsim.cost.fit import FitRow, buffer_rows, memory_rows, resource_fit
 from carsim.decisions.replay import ReplayRule
 from carsim.explore.evaluate import Asked, Evaluator
 from carsim.explore.grid import Cell, Floats, GridStudy
@@ -68,6 +68,9 @@ NOT_PRICED = (*NOT_RATED[:-3], "board.fabric_clock_mhz", "machine.cores", "machi
 
 NOT_HELD = (*SOFT, "policy.schedule", "energy", "board.fabric_clock_mhz", "machine.vector")
 """Paths on which the contents of memories and buffers do not depend."""
+
+SHARE = "share of "
+"""Begins the names of figures that say how much of a part is taken."""
 
 MARGIN = 1e-9
 """Relative; rounding of estimates stays far below."""
@@ -175,7 +178,7 @@ def _fitted(wanted: tuple[str, ...], with_power: bool, asked: Asked, _: Evaluato
     design = asked.design
     fit = resource_fit(design)
     figures: dict[str, Any] = {n: METRICS[n].of(None, Setting(design, fit)) for n in wanted}
-    figures |= {"ok": fit.fits, "share": max((row.share for row in fit.rows), default=0.0)}
+    figures |= _shares(fit.rows)
     if with_power:
         second = Activity(cycles=round(design.board.fabric_clock_mhz * 1e6))
         figures["watts"] = energy(design, second, fit.resources).board.value_j
@@ -190,10 +193,14 @@ def _held(asked: Asked, _: Evaluator) -> Cell:
     uses = capacity(design, video, rule, kv_held)
     rows = [*memory_rows(uses), *(row for _, row in buffer_rows(design, video))]
     return {
-        "ok": all(row.ok for row in rows),
-        "share": max(row.share for row in rows),
+        **_shares(rows),
         "used": sum(use.used_bytes for use in uses) / GB,
     }
+
+
+def _shares(rows: Iterable[FitRow]) -> Cell:
+    """Shares that a design takes of what there is; one above 1 does not fit."""
+    return {SHARE + row.what: row.share for row in rows}
 
 
 def _priced(asked: Asked, _: Evaluator) -> Cell:
@@ -270,12 +277,9 @@ DECIDED = ("replay_all", "replay_eligible")
 
 def unbounded(objectives: Mapping[str, int]) -> list[str]:
     """Those of some objectives, each with its sign, of which no bound is known."""
-    exact = {*_of_board(objectives), *DECIDED, "memory_used_gb", "fill"}
-    return [
-        name
-        for name, sign in objectives.items()
-        if name not in exact and (name not in TIMED or sign != directions([name])[name])
-    ]
+    timed = {n for n, sign in objectives.items() if n in TIMED and sign == directions([n])[n]}
+    known = timed.union(_of_board(objectives), DECIDED, ("memory_used_gb", "fill"))
+    return [name for name in objectives if name not in known]
 
 
 def _of_board(names: Iterable[str]) -> tuple[str, ...]:
@@ -284,11 +288,12 @@ def _of_board(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name in shares or name.startswith(("area", "cost")))
 
 
-def bounds_of(grid: GridStudy) -> tuple[Floats, NDArray[np.bool_]]:
-    """Bounds of the objectives of every point, of which less is better, and what cannot fit.
+def bounds_of(grid: GridStudy) -> tuple[Floats, dict[str, NDArray[np.bool_]]]:
+    """Bounds of the objectives of every point, of which less is better, and what points lack.
 
     Returns:
-        float[points, objectives], -inf where there is no bound; and bool[points].
+        float[points, objectives], -inf where there is no bound; and by each part of which there may
+        be too little, bool[points].
     """
     grid.expect(SOFT, NOT_HELD, NOT_DECIDED)
     signs = directions(grid.study.objectives)
@@ -300,7 +305,8 @@ def bounds_of(grid: GridStudy) -> tuple[Floats, NDArray[np.bool_]]:
     fitted = grid.table(SOFT, partial(_fitted, wanted, with_power))
     held = grid.table(NOT_HELD, _held)
     exact = {name: fitted[name] for name in wanted} | {"memory_used_gb": held["used"]}
-    exact["fill"] = np.maximum(fitted["share"], held["share"])
+    shares = {name: each for name, each in {**fitted, **held}.items() if name.startswith(SHARE)}
+    exact["fill"] = reduce(np.maximum, shares.values())
     decided = grid.table(NOT_DECIDED, _decided)
     exact |= {name: decided[name] for name in DECIDED}
     found = _timed(grid, decided, fitted, with_power) if timed else None
@@ -315,8 +321,8 @@ def bounds_of(grid: GridStudy) -> tuple[Floats, NDArray[np.bool_]]:
             continue
         column[:] = np.broadcast_to(values, grid.shape).ravel()
     columns[np.isnan(columns)] = -np.inf
-    misfits = np.broadcast_to((fitted["ok"] == 0) | (held["ok"] == 0), grid.shape)
-    return columns, misfits.ravel()
+    short = {name: np.broadcast_to(each > 1, grid.shape).ravel() for name, each in shares.items()}
+    return columns, {name.removeprefix(SHARE): each for name, each in short.items()}
 
 
 def _timed(

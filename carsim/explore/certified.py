@@ -8,7 +8,9 @@ earlier, so that few designs are evaluated in vain.
 """
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +42,7 @@ class CertifiedFront:
     Attributes:
         total: Designs of the grid that pass the filters, all of which are bounded.
         dominated: Those whose bound an exact result dominates.
-        misfits: Those that cannot fit their board.
+        misfits: Those without a result that cannot fit their board, by the parts that they lack.
 
     Raises:
         InputError: No grid, no objectives, or no point that passes the filters.
@@ -63,13 +65,14 @@ class CertifiedFront:
         if not self.total:
             raise no_points(study)
         self._structures = self._grid.structures()[self._passing]
-        bounds, misfits = bounds_of(self._grid)
+        bounds, lacks = bounds_of(self._grid)
         self._bounds: Floats = bounds[self._passing]
         self._front: Floats = np.empty((0, len(self._signs)))
         self._added: list[Floats] = []
-        self._cannot_fit = misfits[self._passing]
-        self.misfits, self.dominated = int(self._cannot_fit.sum()), 0
-        places = np.flatnonzero(~self._cannot_fit)
+        self._parts = [*lacks]
+        self._lacks = np.array([each[self._passing] for each in lacks.values()])
+        self.misfits, self.dominated = Counter[tuple[str, ...]](), 0
+        places = np.flatnonzero(~self._lacks.any(axis=0))
         self._order: NDArray[np.intp] = places[np.argsort(_score(self._bounds[places]))]
         self._pending: NDArray[np.intp] = self._order[:0]
 
@@ -79,7 +82,9 @@ class CertifiedFront:
         for ordinal, values, row in store.rows():
             known[ordinal] = True
             self.learn([(Point(ordinal, "", values, values), row)])
-        self.misfits = int((self._cannot_fit & ~known).sum())
+        left = self._lacks.T[~known]
+        short = left[left.any(axis=1)]
+        self.misfits = Counter(tuple(compress(self._parts, lacks)) for lacks in short)
         self._order = self._order[~known[self._order]]
 
     def next(self) -> list[Point]:

@@ -34,11 +34,7 @@ def code_sha256(package: Path = PACKAGE) -> str:
     return sha256(" ".join([own, *plugins]).encode()).hexdigest() if plugins else own
 
 
-def manifest(
-    command: str,
-    design: Design,
-    **facts: Any,
-) -> dict[str, Any]:
+def manifest(command: str, design: Design, **facts: Any) -> dict[str, Any]:
     """Everything that a result depends on, as hashes and versions.
 
     Args:

@@ -100,7 +100,7 @@ class Evaluator:
         """A row for each point: ``status``, ``reason``, its processor ``seconds``, and metrics."""
         start = process_time()
         rows = self._rows(points)
-        share = (process_time() - start) / len(points)
+        share = max(1e-6, (process_time() - start) / len(points))  # a clock may be coarse
         if len(points) > 1:
             self.together = max(1, min(TOGETHER, 4 * self.together, int(TOGETHER_S / share)))
         for row in rows:

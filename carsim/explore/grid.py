@@ -166,7 +166,9 @@ class GridStudy:
         names = dict.fromkeys(name for cell in cells for name in cell or ())
         found = {}
         for name in names:
-            arrays = [None if cell is None else np.asarray(cell[name], float) for cell in cells]
+            arrays = [
+                None if cell is None else np.asarray(cell.get(name, 0.0), float) for cell in cells
+            ]
             most = tuple(map(max, zip(*(a.shape for a in arrays if a is not None), strict=True)))
             whole = np.zeros((len(cells), *most))
             for place, array in enumerate(arrays):

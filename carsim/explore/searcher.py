@@ -11,6 +11,7 @@ Optuna keeps its trials in memory; a search that goes on makes them anew from th
 """
 
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -73,7 +74,7 @@ class Searcher:
         InputError: Optuna is not installed, or the study names no objectives.
     """
 
-    dominated = misfits = 0
+    dominated, misfits = 0, Counter[tuple[str, ...]]()
 
     def __init__(self, study: Study, seed: int | None = None, most: int = MOST_POINTS) -> None:
         self._study = study

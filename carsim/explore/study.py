@@ -166,9 +166,7 @@ def load_study(path: str | Path, workload: Workload | None = None) -> Study:
     except ValidationError as error:
         raise explained(error, place, contents) from None
     file, work = _decoded(file, folder, place)
-    places = {
-        name: f"{place}:{line_of(written, 'axes', name)}: $.axes.{name}" for name in file.axes
-    }
+    places = {n: f"{place}:{line_of(written, 'axes', n)}: $.axes.{n}" for n in file.axes}
     axes = tuple(parse_axis(name, body, places[name]) for name, body in file.axes.items())
     paths = _design_paths(file, axes, folder, place)
     trace_files = [*file.traces]
@@ -279,9 +277,8 @@ def _check_paths(study: Study, place: str, places: Mapping[str, str]) -> None:
             raise InputError(where, "is the name of a column of results", "call it otherwise")
         for dotted in sorted(axis.paths):
             if dotted not in PSEUDO_PATHS:
-                values = _values_of(dotted, [axis])
-                below = where if axis.sets is None else f"{where}.choice"
-                _check_path(study.base, dotted, below, *values)
+                below = where + ".choice" * (axis.sets is not None)
+                _check_path(study.base, dotted, below, *_values_of(dotted, [axis]))
             if dotted in owner:
                 problem = f"{dotted} is set by {owner[dotted]}, too"
                 raise InputError(where, problem, "set it in one place")

@@ -8,7 +8,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from math import fsum
 from pathlib import Path
@@ -37,7 +37,7 @@ class Progress:
         seconds: Seconds since it began.
         counts: Results by status.
         dominated: Points without a result that are proven to be dominated.
-        misfits: Points without a result that are proven not to fit.
+        misfits: Points without a result that are proven not to fit, by the parts that they lack.
         processor_s: Processor time of the points that this call has evaluated.
         bounded: Designs of which bounds have been computed, and of how many, until that is done.
     """
@@ -47,14 +47,14 @@ class Progress:
     seconds: float
     counts: Counter[str]
     dominated: int = 0
-    misfits: int = 0
+    misfits: Counter[tuple[str, ...]] = field(default_factory=Counter)
     processor_s: float = 0.0
     bounded: tuple[int, int] | None = None
 
     @property
     def finished(self) -> int:
         """Points with a result, or with a proof that it is not needed."""
-        return self.counts.total() + self.dominated + self.misfits
+        return self.counts.total() + self.dominated + self.misfits.total()
 
     @property
     def points_per_minute(self) -> float:
@@ -144,7 +144,7 @@ class AllPoints:
         misfits: As of :class:`Progress`.
     """
 
-    dominated = misfits = 0
+    dominated, misfits = 0, Counter[tuple[str, ...]]()
 
     def __init__(self, points: Sequence[Point]) -> None:
         self._points = points

@@ -100,9 +100,9 @@ class Metric:
             return None
         return finite(self.value(cast(RowResult, row), run))
 
-    def text(self, value: Value) -> str:
+    def text(self, value: Value, digits: int = 4) -> str:
         """A value as people read it, without its unit."""
-        return quantity(value, self.unit)
+        return quantity(value, self.unit, digits)
 
 
 def finite(value: Any) -> Any:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from carsim.base.text import Figure, Table, count, quantity
 from carsim.metrics import METRICS
 from carsim.metrics.metric import finite
@@ -17,15 +19,15 @@ MOST_ROWS = 200
 
 
 def front_table(study: StoredStudy) -> Table:
-    """Points on the front with axes and objectives; the knee is marked."""
+    """Points on the front by number, with axes and objectives; the knee is marked."""
     columns = [*study.axes, *study.objectives]
     rows = _different(study).head(MOST_ROWS)
-    knees = ["knee" if is_knee else "" for is_knee in rows["knee"]]
-    cells = [[_cell(name, finite(value)) for value in rows[name]] for name in columns]
+    marks = zip(rows["point"], rows["knee"], strict=True)
+    cells = [_cells(name, [finite(value) for value in rows[name]]) for name in columns]
     return Table(
-        ("", *map(heading, columns)),
-        tuple(zip(knees, *cells, strict=True)),
-        strong=frozenset(place for place, knee in enumerate(knees) if knee),
+        ("point", *map(heading, columns)),
+        tuple(zip((f"{point}{' knee' * knee}" for point, knee in marks), *cells, strict=True)),
+        strong=frozenset(np.flatnonzero(rows["knee"]).tolist()),
     )
 
 
@@ -35,14 +37,11 @@ def front_notes(study: StoredStudy) -> Iterator[str]:
     if different < len(front):
         yield f"Of {len(front):,} points, those equal in all objectives are shown once."
     if different > MOST_ROWS:
-        yield f"{MOST_ROWS} of {different:,} different points are shown."
+        yield f"The first {MOST_ROWS} of {different:,} rows are shown; pareto.csv has all."
     fast = int((front["clock_ratio"] > 1).sum())
     if fast:
-        verb = "has a clock" if fast == 1 else "have clocks"
-        yield (
-            f"{count(fast, 'point')} {verb} beyond published designs (clock_ratio above 1). "
-            "The constraint 'clock_ratio <= 1' leaves such points out."
-        )
+        several = count(fast, "point has a clock", "points have clocks")
+        yield f"{several} beyond published designs; the constraint clock_ratio <= 1 drops them."
 
 
 def _different(study: StoredStudy) -> "pd.DataFrame":
@@ -52,14 +51,19 @@ def _different(study: StoredStudy) -> "pd.DataFrame":
     return study.front.loc[sorted(kept)]
 
 
-def text_of(name: str, value: Any) -> str:
+def text_of(name: str, value: Any, digits: int = 4) -> str:
     """A value of a column as people read it."""
     value = finite(value)
     if name in METRICS:
-        return METRICS[name].text(value)
+        return METRICS[name].text(value, digits)
     return f"{value:,.6g}" if isinstance(value, float) else quantity(value)
 
 
-def _cell(name: str, value: Any) -> str:
-    text = text_of(name, value)
-    return Figure(text, float(value)) if isinstance(value, int | float) else text
+def _cells(name: str, values: list[Any]) -> list[str]:
+    """Values of a column in the fewest digits in which different ones look different."""
+    for digits in range(4, 8):
+        texts = [text_of(name, value, digits) for value in values]
+        if len({*texts}) == len({*values}):
+            break
+    pairs = zip(texts, values, strict=True)
+    return [Figure(t, float(v)) if isinstance(v, int | float) else t for t, v in pairs]

@@ -91,7 +91,7 @@ def numbers(plot: Plot) -> pd.DataFrame:
                     row["category"] = panel.categories[round(y)]
                 else:
                     row["y"] = y
-                for end in ("base", "low", "high"):
+                for end in ("base", "low", "high", "shade"):
                     if values := getattr(series, end):
                         row[end] = values[place]
                 rows.append(row)

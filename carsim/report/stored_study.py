@@ -15,6 +15,14 @@ from carsim.explore.store import Store, open_store
 if TYPE_CHECKING:
     import pandas as pd
 
+MEANINGS = {
+    "ok": "evaluated",
+    "misfit": "do not fit their board",
+    "invalid": "are refused",
+    "failed": "failed",
+}
+"""Status of a result, in words."""
+
 DEFAULT_OBJECTIVES = {"seconds_per_video": "min", "energy_per_video_j": "min"}
 """Objectives of a study that names none."""
 
@@ -85,6 +93,12 @@ class StoredStudy:
     def counts(self) -> Counter[str]:
         """Points by status."""
         return Counter(self.frame["status"])
+
+    @property
+    def outcome(self) -> str:
+        """Points by status, in words."""
+        each = ((self.counts[key], meaning) for key, meaning in MEANINGS.items())
+        return ", ".join(f"{n:,} {meaning}" for n, meaning in each if n)
 
     @cached_property
     def fitting(self) -> "pd.DataFrame":

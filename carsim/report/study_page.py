@@ -1,9 +1,6 @@
 """The store of a sweep or a search as a page: the answer, the front, and misfits with reasons."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
-
-import pandas as pd
 
 from carsim.base.text import Figure, Table, count
 from carsim.explore.frame import origin_note
@@ -13,11 +10,7 @@ from carsim.report.front_table import MOST_ROWS, front_notes, front_table, text_
 from carsim.report.html import chart, page
 from carsim.report.stored_study import StoredStudy
 
-MOST_VALUES = 24
-"""Values of an axis that are listed at most."""
-
 BETTER = {"min": "the least", "max": "the most"}
-STATUS = {"misfit": "do not", "invalid": "were refused", "failed": "could not be evaluated"}
 
 
 def study_page(study: StoredStudy, links: Sequence[str]) -> str:
@@ -60,11 +53,8 @@ def _tiles(study: StoredStudy) -> Iterator[tuple[str, str, str]]:
 
 
 def _answer(study: StoredStudy) -> Iterator[str]:
-    counts, front = study.counts, study.front
-    others = [f", {counts[each]:,} {words}" for each, words in STATUS.items() if counts[each]]
-    points = count(len(study.frame), "point")
-    yield f"Of {points}, {counts['ok']:,} fit their board{''.join(others)}."
-    ways = _ways(study)
+    front, ways = study.front, _ways(study)
+    yield f"{count(len(study.frame), 'point')}: {study.outcome}."
     if front.empty:
         yield f"None of them fits, meets the constraints and has {ways}, so that there is no front."
         return
@@ -80,22 +70,11 @@ def _asked(study: StoredStudy) -> Iterator[tuple[str, str]]:
     yield "objectives", _ways(study)
     if study.constraints:
         yield "constraints", "; ".join(study.constraints)
-    for axis in study.axes:
-        yield axis, _span(study.frame[axis])
     for name, sha256 in study.facts["traces"].items():
         yield f"trace {name}", f"sha256 {sha256[:12]}"
     if note := origin_note(study.frame):
         yield "decisions", note
     yield "made by", f"carsim {study.facts['version']}"
-
-
-def _span(axis: "pd.Series[Any]") -> str:
-    """The values of an axis, or their ends where they are many."""
-    values = axis.unique()
-    if len(values) <= MOST_VALUES:
-        return ", ".join(text_of("", value) for value in values)
-    ends = f", {text_of('', axis.min())} to {text_of('', axis.max())}"
-    return f"{len(values):,} values{ends if axis.dtype.kind in 'iuf' else ''}"
 
 
 def _misfits(study: StoredStudy) -> Table:

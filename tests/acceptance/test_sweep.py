@@ -123,7 +123,6 @@ def test_a_kill_of_the_command_line_leaves_no_process_behind(tmp_path, undisturb
     )
     document = json.loads(done.stdout)
     assert (document["points"], document["evaluated"]) == (360, 360 - before)
-    assert document["processor_s"] > 0
     pd.testing.assert_frame_equal(answers(tmp_path / "out"), undisturbed)
     assert "points.csv" in document["files"]
     assert len(pd.read_csv(tmp_path / "out" / "points.csv")) == 360

@@ -16,6 +16,7 @@ from carsim.explore.sweep import fill
 from carsim.metrics import METRICS
 from carsim.report.figures.pareto import front_plot
 from carsim.report.front_table import front_notes, front_table
+from carsim.report.plots import write_plot
 from carsim.report.report import write_page
 from carsim.report.stored_study import read_study
 
@@ -64,7 +65,7 @@ def test_the_page_answers_what_was_asked(folder: Path, page: Page) -> None:
     for text in (
         "toy study, a sweep of 72 points",
         "cores against thresholds",
-        "Of 72 points, 18 fit their board, 36 do not, 18 were refused.",
+        "72 points: 18 evaluated, 36 do not fit their board, 18 are refused.",
         "The Pareto front of the least time per video, the least energy per video has ",
         "of those that meet dsp <= 2000",
         "DSP slices",
@@ -81,7 +82,8 @@ def test_the_chart_holds_every_point_that_fits(folder: Path, page: Page) -> None
 
     (figure,) = page.data
     Figure(figure)
-    study, told = read_study(folder), {trace["name"]: trace for trace in figure["data"]}
+    study = read_study(folder)
+    told = {trace["name"].partition(",")[0]: trace for trace in figure["data"]}
     assert sorted(told["dominated"]["customdata"]) == sorted(study.counted["point"])
     assert sorted(told["on the front"]["customdata"]) == sorted(study.front["point"])
     knee = study.knee.iloc[0]
@@ -106,8 +108,8 @@ def test_the_figure_on_paper_thins_what_is_dominated_and_says_so(folder, monkeyp
     (whole,) = front_plot({study.name: study}).panels
     monkeypatch.setattr("carsim.report.figures.pareto.MOST_DRAWN", 5)
     (thin,) = front_plot({study.name: study}).panels
-    dominated = next(each for each in thin.series if each.name.startswith("dominated"))
-    assert dominated.name == f"dominated, {len(dominated.x)} of them drawn"
+    dominated, others = thin["dominated"], len(study.counted) - len(study.front)
+    assert dominated.name == f"dominated, {others} ({len(dominated.x)} points drawn)"
     every = -(-len(whole["dominated"].x) // 5)
     assert every > 1
     assert list(dominated.x) == list(whole["dominated"].x)[::every]
@@ -161,11 +163,22 @@ def test_broken_stores_are_one_line(tmp_path: Path, facts: dict[str, Any], probl
     assert not (folder / "report.html").exists()
 
 
-def test_of_more_objectives_the_first_two_have_their_own_front(tmp_path: Path) -> None:
+def test_of_more_objectives_two_have_a_front_and_the_third_a_colour(tmp_path: Path) -> None:
+    from plotly.graph_objects import Figure
+
     objectives = ["seconds_per_video", "energy_per_video_j", "dsp"]
-    study = read_study(swept(tmp_path, objectives=objectives))
+    folder = swept(tmp_path, objectives=objectives)
+    study = read_study(folder)
     (panel,) = front_plot({study.name: study}).panels
-    line, points = panel[""], panel["dominated"]
+    line, points, shaded = panel[""], panel["dominated"], panel["on the front"]
+    assert (shaded.shade, shaded.shade_label) == (study.front["dsp"].tolist(), "DSP slices")
+    assert shaded.name == f"on the front, {len(study.front)}"
+    assert panel["knee"].name == f"knee, point {study.knee['point'].item()}"
+    (figure,) = Page(write_page(folder)).data
+    traces = {trace["name"]: trace for trace in Figure(figure).data}
+    assert traces[shaded.name].marker.colorbar.title.text == "DSP slices"
+    _, numbers = write_plot([str(folder)], "front", tmp_path / "front.png")
+    assert numbers.read_text().splitlines()[0].endswith(",x,y,shade")
     assert list(line.y) == sorted(line.y, reverse=True)
     corners = set(zip(line.x, line.y, strict=True))
     for x, y in zip(points.x, points.y, strict=True):
@@ -178,9 +191,10 @@ def test_points_equal_in_all_objectives_are_shown_once_and_fast_clocks_told(fold
     two = study.counted.head(2).assign(knee=[False, True], clock_ratio=[0.5, 1.5], latency_s=[2, 1])
     study.__dict__["front"] = two.assign(seconds_per_video=1.0, energy_per_video_j=2.0)
     (row,) = front_table(study).rows
-    assert row[0] == "knee"
+    assert row[0] == f"{two['point'].iloc[1]} knee"
     assert list(front_notes(study)) == [
         "Of 2 points, those equal in all objectives are shown once.",
-        "1 point has a clock beyond published designs (clock_ratio above 1). "
-        "The constraint 'clock_ratio <= 1' leaves such points out.",
+        "1 point has a clock beyond published designs; the constraint clock_ratio <= 1 drops them.",
     ]
+    study.__dict__["front"] = two.assign(seconds_per_video=[1.5, 1.50004], energy_per_video_j=2.0)
+    assert [row[-2] for row in front_table(study).rows] == ["1.50000", "1.50004"]

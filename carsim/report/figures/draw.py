@@ -75,7 +75,7 @@ def draw(plot: Plot) -> Figure:
         grid = figure.subplots(*size, squeeze=False, **how).flat
         entries: dict[str, Any] = {}
         for place, (axes, panel) in enumerate(zip(grid, plot.panels, strict=True)):
-            _draw_panel(axes, panel)
+            _draw_panel(axes, panel, is_narrow)
             if plot.shares == "x" and place < count - 1:
                 axes.set_xlabel("")
             if panel.categories and (place == 0 or not beside):
@@ -111,7 +111,7 @@ def _name_lines(axes: Axes, names: Sequence[str], is_narrow: bool) -> None:
     axes.set_ylim(len(names) - 0.5, -0.5)
 
 
-def _draw_panel(axes: Axes, panel: Panel) -> None:
+def _draw_panel(axes: Axes, panel: Panel, is_narrow: bool) -> None:
     for series in panel.series:
         _draw_series(axes, series)
     for place in panel.verticals:
@@ -123,7 +123,8 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
         if scale == "log":
             axes.set(**{f"{axis}scale": "log"})
             ticks = getattr(axes, f"{axis}axis")
-            ticks.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            subs = (1.0, 3.0) if is_narrow and axis == "x" else (1.0, 2.0, 5.0)
+            ticks.set_major_locator(LogLocator(subs=subs))
             ticks.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.9g}"))
             ticks.set_minor_formatter(NullFormatter())
         if ends:
@@ -155,6 +156,11 @@ def _draw_series(axes: Axes, series: Series) -> None:
         return
     if series.mark == "steps":
         axes.stairs(y, x, baseline=None, linestyle=DASHES[series.dash], linewidth=1.4, **look)
+        return
+    if series.shade:
+        how: dict[str, Any] = {"cmap": "viridis_r", "label": series.name, "zorder": 2}  # as lines
+        marks = axes.scatter(x, y, series.size**2, series.shade, **how)
+        axes.figure.colorbar(marks, ax=axes, label=series.shade_label, format="{x:,.6g}")
         return
     look["marker"] = None if series.mark == "line" else series.marker
     look["linestyle"] = "none" if series.mark == "points" else DASHES[series.dash]

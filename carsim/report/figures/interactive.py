@@ -101,6 +101,10 @@ def _trace(series: Series, panel: Panel) -> Json:
         symbol = MARKERS[series.marker] + ("-open" if series.hollow else "")
         trace["marker"] = {"color": series.colour, "size": 1.7 * series.size, "symbol": symbol}
         trace["marker"]["line"] = {"width": 2, "color": series.colour}
+        if series.shade:
+            bar = {"title": {"text": escaped(series.shade_label), "side": "right"}}
+            trace["marker"] |= {"color": list(series.shade), "colorscale": "Viridis"}
+            trace["marker"] |= {"reversescale": True, "colorbar": bar, "line": {}}
     if "lines" in trace["mode"]:
         trace["line"] = {"color": series.colour, "width": 1.6, "dash": series.dash}
         if not series.name and len(panel.series) > 1:  # it joins points, which a click means

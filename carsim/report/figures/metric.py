@@ -114,7 +114,7 @@ def _lines(parts: Parts, axis: str, metric: str) -> Panel:
         look: dict[str, Any] = {"marker": marker, "dash": dash, "size": 4.0}
         x, y = part[axis].tolist(), _scaled(part, metric)
         series.append(Series(name, x, y, "marked line", colour, **look))
-    return Panel(heading(axis), tuple(series), x_scale=scale_of(series))
+    return Panel(heading(axis), tuple(series), x_scale=scale_of(each.x for each in series))
 
 
 def _fields(document: dict[str, Any]) -> dict[str, Any]:

@@ -63,8 +63,9 @@ def front_plot(studies: "Mapping[str, StoredStudy]") -> Plot:
         x = "point"
     objectives = {each: first.objectives[each] for each in shown}
     if len(studies) == 1:
-        count_of = count(len(first.counted), "point")
-        title = f"{name}: {len(first.front):,} of {count_of} on the front. "
+        title = (
+            f"{name}: {len(first.front):,} of {count(len(first.counted), 'point')} on the front. "
+        )
         title = f"{title}{origin_note(first.counted)}".removesuffix(". ")
         series = _points(first, objectives, x, y)
     else:
@@ -75,7 +76,8 @@ def front_plot(studies: "Mapping[str, StoredStudy]") -> Plot:
             series.append(replace(_line(front, objectives, x, y), colour=colour, dash=dash))
             series.append(_marks(name, study, front, x, y, colour, marker=marker, size=4))
     names = _label(x, objectives), _label(y, objectives)
-    panel = Panel(names[0], tuple(series), names[1], x_scale=scale_of(series))
+    scales = [scale_of(getattr(each, end) for each in series) for end in "xy"]
+    panel = Panel(names[0], tuple(series), names[1], x_scale=scales[0], y_scale=scales[1])
     return Plot(title, (panel,), alt="Pareto fronts", size_in=(6.5, 4.0))
 
 
@@ -83,13 +85,18 @@ def _points(study: "StoredStudy", objectives: Mapping[str, str], x: str, y: str)
     """All points of a study, its front and its knee; the line is the front of these two alone."""
     points, front = study.counted if len(study.front) else study.fitting, study.front
     drawn = points.iloc[:: max(1, -(-len(points) // MOST_DRAWN))]  # an even choice
-    some = f", {len(drawn):,} of them drawn" if len(drawn) < len(points) else ""
-    series = [_marks(f"dominated{some}", study, drawn, x, y, style.GREY, size=2)]
+    some = f" ({len(drawn):,} points drawn)" if len(drawn) < len(points) else ""
+    name = f"dominated, {len(points) - len(front):,}{some}"
+    series = [_marks(name, study, drawn, x, y, style.GREY, size=2)]
     if len(objectives) == 2 and len(front):
         series.append(_line(pareto(points, objectives), objectives, x, y))
-    series.append(_marks("on the front", study, front, x, y, style.BLUE, size=4))
+    third = [*study.objectives][2:3]
+    shade = {"shade": front[third[0]].tolist(), "shade_label": heading(third[0])} if third else {}
+    name = f"on the front, {len(front):,}"
+    series.append(_marks(name, study, front, x, y, style.BLUE, size=4, **shade))
     look: dict[str, Any] = {"size": 10, "marker": "d", "hollow": True}
-    return [*series, _marks("knee", study, study.knee, x, y, style.VERMILION, **look)]
+    name = " ".join(["knee, point", *map(str, study.knee["point"])])
+    return [*series, _marks(name, study, study.knee, x, y, style.VERMILION, **look)]
 
 
 def _marks(
@@ -122,7 +129,5 @@ def _line(front: "pd.DataFrame", objectives: Mapping[str, str], x: str, y: str) 
 
 
 def _label(name: str, objectives: Mapping[str, str]) -> str:
-    better = {"min": ", less is better", "max": ", more is better"}.get(
-        objectives.get(name, ""), ""
-    )
-    return heading(name) + better
+    better = {"min": ", less is better", "max": ", more is better", "": ""}
+    return heading(name) + better[objectives.get(name, "")]

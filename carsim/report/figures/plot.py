@@ -11,7 +11,7 @@ from typing import Literal
 
 Scale = Literal["linear", "log"]
 
-LOG_RATIO = 32.0
+LOG_RATIO = 20.0
 """A positive axis whose largest value is this many times its smallest is logarithmic."""
 Dash = Literal["solid", "dash", "dot"]
 DASHES: tuple[Dash, ...] = ("solid", "dash", "dot")
@@ -41,6 +41,8 @@ class Series:
         height: Height of bars, in lines of the panel.
         size: Size of points, in typographic points.
         hollow: Points are rings.
+        shade: K numbers that colour points, with a colour bar; ``colour`` has no effect then.
+        shade_label: With its unit.
     """
 
     name: str
@@ -60,11 +62,13 @@ class Series:
     height: float = 0.65
     size: float = 6.0
     hollow: bool = False
+    shade: Sequence[float] = ()
+    shade_label: str = ""
 
 
-def scale_of(series: Iterable[Series]) -> Scale:
-    """Scale of a horizontal axis: logarithmic for positive values that span :data:`LOG_RATIO`."""
-    xs = [x for each in series for x in each.x if x is not None]
+def scale_of(numbers: Iterable[Sequence[Number]]) -> Scale:
+    """Scale of an axis of numbers: logarithmic if they are positive and span :data:`LOG_RATIO`."""
+    xs = [x for each in numbers for x in each if x is not None]
     is_log = min(xs, default=0.0) > 0 and max(xs) >= LOG_RATIO * min(xs)
     return "log" if is_log else "linear"
 
@@ -98,8 +102,8 @@ class Panel:
     share: float = 1.0
 
     def __getitem__(self, name: str) -> Series:
-        """The series of a name."""
-        return next(series for series in self.series if series.name == name)
+        """The series of a name, or of that before its first comma."""
+        return next(s for s in self.series if name in (s.name, s.name.partition(",")[0]))
 
 
 @dataclass(frozen=True)
