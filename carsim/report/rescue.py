@@ -7,6 +7,7 @@ the study of a store has another name, a summary has a note, and RESCUED.txt lis
 import json
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from carsim.base.digests import DIGESTS, problems, write_digests
@@ -77,7 +78,10 @@ def rescue(folder: Path, new: Path) -> dict[str, str]:
             shutil.copyfile(folder / name, into / name)
         if found.get(SUMMARY) == "":
             _mark_summary(into / SUMMARY, lost)
-        if STORE_FILE in found and _rescue_store(folder, into) and EXPORTS[0] in lost:
+        if STORE_FILE in found:  # unless nothing of it can be read
+            with suppress(InputError), open_store(folder) as store:
+                store.rescue(into / STORE_FILE)
+        if EXPORTS[0] in lost and (into / STORE_FILE).exists():
             with open_store(into) as store:
                 export(frame_of(store), into)
         if not any(into.iterdir()):
@@ -105,16 +109,6 @@ def _read_store(folder: Path) -> None:
     with open_store(folder) as store:
         if store.damaged:
             raise InputError(str(folder), f"is damaged ({', '.join(store.damaged)})", "rescue it")
-
-
-def _rescue_store(folder: Path, into: Path) -> bool:
-    """Copy the sound rows of a store, unless nothing of it can be read."""
-    try:
-        with open_store(folder) as store:
-            store.rescue(into / STORE_FILE)
-    except InputError:
-        return False
-    return True
 
 
 def _mark_summary(path: Path, lost: Mapping[str, str]) -> None:

@@ -6,7 +6,7 @@ from carsim.base.text import Table, count, number, percent
 from carsim.explore.target import SizedMachine, Wanted
 from carsim.hardware.expected import expected_of
 from carsim.metrics import interval_text
-from carsim.report.run_words import coverage
+from carsim.report.run_words import Section, coverage
 
 PARTS_ALONE = (
     "Prices of chips are of parts at volume: die, package, memory, tests. They leave out design "
@@ -14,14 +14,11 @@ PARTS_ALONE = (
     "of a shop, dated (carsim/hardware/technology/data/boards.csv)."
 )
 
-
 LACKED = {"compute": "arrays", "memory": "bandwidth", "port": "bandwidth"}
 """Resources that a limit asks for."""
 
 
-def target_sections(
-    wanted: Wanted, tried: Sequence[SizedMachine]
-) -> Iterator[tuple[str, list[str | Table]]]:
+def target_sections(wanted: Wanted, tried: Sequence[SizedMachine]) -> Iterator[Section]:
     """Headings and what stands under them, for one screen.
 
     Args:

@@ -251,5 +251,4 @@ FIELDS: Mapping[str, Field] = {field.key: field for group in GROUPS.values() for
 """The same by the name of their control."""
 
 MENUS = [key for key, field in FIELDS.items() if field.is_menu]
-VALUES = [key for key, field in FIELDS.items() if not field.is_menu]
-SLIDERS = [key for key in VALUES if FIELDS[key].choices]
+SLIDERS = [key for key, field in FIELDS.items() if field.choices and not field.is_menu]

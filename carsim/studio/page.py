@@ -37,25 +37,21 @@ def layout() -> html.Div:
         _labelled("store", "folder of a sweep", _text("store", "out"), width="wide"),
     ]
     groups = [_group(*each) for each in GROUPS.items()]
-    form = html.Form(
-        [*groups, html.Fieldset(more)], className="controls", **{"aria-label": "the design"}
-    )
+    groups.append(html.Fieldset(more))
+    form = html.Form(groups, className="controls", **{"aria-label": "the design"})
     head = [html.H1(TITLE), html.Nav(actions, **{"aria-label": "actions"})]
     stores = [dcc.Store(id=key) for key in ("shown", "later", "slid", "fronted")]
-    answer = html.Section(_answer(), className="answer", **{"aria-label": "the answer"})
-    columns = html.Main([answer, form, html.Div(_figures(), className="figures")])
-    stores.append(dcc.Location(id="url", refresh=False))
-    return html.Div([*stores, html.Header(head), columns], className="studio")
-
-
-def _answer() -> list[Any]:
-    return [
+    answered = [
         html.Div(id="trouble", role="alert"),
         html.H2(id="title"),
         html.Div(id="tiles", className="tiles"),
         html.Div(id="misfit"),
         html.Div(id="answer"),
     ]
+    answer = html.Section(answered, className="answer", **{"aria-label": "the answer"})
+    columns = html.Main([answer, form, html.Div(_figures(), className="figures")])
+    stores.append(dcc.Location(id="url", refresh=False))
+    return html.Div([*stores, html.Header(head), columns], className="studio")
 
 
 def _figures() -> list[Any]:

@@ -69,8 +69,6 @@ def test_numbers_are_those_of_the_reports() -> None:
             assert (change.a, change.b) == (pytest.approx(of_a), pytest.approx(of_b))
             assert change.difference == pytest.approx(of_b - of_a)
             assert change.relative == pytest.approx(of_b / of_a - 1)
-    own = found.change("seconds_per_video")
-    assert (own.a, own.b) == (a.chosen.seconds_per_video, b.chosen.seconds_per_video)
 
 
 def test_where_time_went_adds_up_to_the_difference() -> None:

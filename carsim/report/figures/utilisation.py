@@ -43,7 +43,7 @@ def utilisation_frame(report: "Report", usage: "Usage") -> "pd.DataFrame":
     import pandas as pd
 
     plan = report.chosen.simulation.plan
-    starts = run_starts(plan.n_steps)
+    starts = np.arange(0, plan.n_steps, -(-plan.n_steps // MAX_BINS))  # of equal runs, but the last
     cycles = usage.cycles.astype(np.float64)
     ends = np.concatenate([[0.0], np.cumsum(cycles)]) / (usage.clock_mhz * 1e6)
     frames = starts - starts % (plan.video.tokens_per_frame // plan.tokens_per_step)
@@ -63,11 +63,6 @@ def utilisation_frame(report: "Report", usage: "Usage") -> "pd.DataFrame":
     for name, shares in usage.memory_utilisation.items():
         columns[f"{name}{OF_PEAK}"] = mean(shares, cycles)
     return pd.DataFrame(columns, index=pd.RangeIndex(len(starts), name="run"))
-
-
-def run_starts(n_steps: int) -> NDArray[np.int_]:
-    """First step of each run: at most ``MAX_BINS`` runs, all but the last of the same length."""
-    return np.arange(0, n_steps, -(-n_steps // MAX_BINS))
 
 
 def read_utilisation(folder: Path) -> "pd.DataFrame | None":
