@@ -1,5 +1,6 @@
 """FastCar's published rows: what is drawn, what is fitted, and both rivals."""
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -68,11 +69,9 @@ def test_no_line_near_the_fitted_one_errs_less() -> None:
     replays = np.array([row.replay_ratio for row in ROWS])
     fitted = np.array(paper.line_s(BASE.model.body))
     best = np.abs(fitted / latencies - 1).mean()
-    for level in (-1, 0, 1):
-        for start in (-1, 0, 1):
-            for slope in (-2, 0, 2):
-                moved = fitted + np.where(replays > 0, start + slope * replays, level)
-                assert np.abs(moved / latencies - 1).mean() >= best - 1e-12
+    for level, start, slope in product((-1, 0, 1), (-1, 0, 1), (-2, 0, 2)):
+        moved = fitted + np.where(replays > 0, start + slope * replays, level)
+        assert np.abs(moved / latencies - 1).mean() >= best - 1e-12
 
 
 # --------------------------------------------------------------------------------- what is printed

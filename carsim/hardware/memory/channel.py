@@ -49,11 +49,6 @@ _NONE, _COLUMN, _PRECHARGE, _ACTIVATE = range(4)
 class _Bank:
     """State of one bank and the command that it is due next."""
 
-    __slots__ = (
-        "act_at", "col_at", "due", "group", "head", "known_at", "number", "order", "pre_at",
-        "queues", "ready_at", "row",
-    )  # fmt: skip
-
     def __init__(self, number: int, standard: MemoryStandard) -> None:
         self.number = number
         self.group = number % standard.bank_groups

@@ -1,8 +1,9 @@
 """The table of memory standards: ``standards.csv``, a row a speed bin, and ``families.csv``."""
 
 from collections.abc import Mapping
-from dataclasses import fields
 from operator import attrgetter
+
+from pydantic import TypeAdapter
 
 from carsim.base.files import packaged_rows
 from carsim.base.registry import Registry
@@ -12,16 +13,14 @@ FAMILIES = {row["family"]: row for row in packaged_rows("carsim.hardware.memory"
 """Name -> what its rows have in common, as texts."""
 
 
+_READ = TypeAdapter(MemoryStandard)
+
+
 def _parse(row: Mapping[str, str]) -> MemoryStandard:
     """One line of the table."""
-    cells = {**FAMILIES[row["family"]], **row}
-    values: dict[str, object] = {
-        field.name: int(cells[field.name]) if field.type is int else cells[field.name]
-        for field in fields(MemoryStandard)
-    }
-    pairs = (pair.split(":") for pair in row["trfc_ns_by_gbit"].split())
-    values["trfc_ns_by_gbit"] = tuple((int(gbit), int(ns)) for gbit, ns in pairs)
-    return MemoryStandard(**values)  # type: ignore[arg-type]
+    refreshes = [pair.split(":") for pair in row["trfc_ns_by_gbit"].split()]
+    cells = {**FAMILIES[row["family"]], **row, "trfc_ns_by_gbit": refreshes}
+    return _READ.validate_python(cells)
 
 
 STANDARDS: Registry[MemoryStandard] = Registry(

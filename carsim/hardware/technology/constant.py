@@ -35,14 +35,8 @@ def rows_of(name: str) -> list[dict[str, str]]:
     return packaged_rows("carsim.hardware.technology", f"data/{name}.csv")
 
 
-def numbers(row: Mapping[str, str], texts: tuple[str, ...]) -> dict[str, str | float]:
-    """Cells of a row as numbers, but for some."""
-    return {name: cell if name in texts else float(cell) for name, cell in row.items()}
-
-
 CONSTANTS: Mapping[str, Constant] = {
-    row.pop("name"): Constant.model_validate(numbers(row, ("source",)))
-    for row in rows_of("constants")
+    row.pop("name"): Constant.model_validate(row, strict=False) for row in rows_of("constants")
 }
 """``data/constants.csv``: constants of technologies by name, those of several kinds as
 ``FIELD.KIND``. Designs have theirs in their section ``energy``."""

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from carsim.base.section import NonNegativeFloat
-from carsim.hardware.technology.constant import CONSTANTS, Constant, numbers, rows_of
+from carsim.hardware.technology.constant import CONSTANTS, Constant, rows_of
 
 ENDS = ("value", "low", "high")
 
@@ -49,8 +49,7 @@ class BoardPrice(Constant):
 
 
 BOARDS: Mapping[str, BoardPrice] = {
-    row.pop("board"): BoardPrice.model_validate(numbers(row, ("date", "source")))
-    for row in rows_of("boards")
+    row.pop("board"): BoardPrice.model_validate(row, strict=False) for row in rows_of("boards")
 }
 """Name of a board -> its price: ``data/boards.csv``, dated. No shop was asked by this table."""
 
