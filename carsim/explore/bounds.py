@@ -14,9 +14,10 @@ Simplifications: latency of memories, dispatch, exchange before MLPs and filling
 time. A metric that is not in :data:`TIMED` or exact has no bound, and neither has a refused design.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial, reduce
+from sys import intern
 from typing import Any
 
 import numpy as np
@@ -69,8 +70,8 @@ NOT_PRICED = (*NOT_RATED[:-3], "board.fabric_clock_mhz", "machine.cores", "machi
 NOT_HELD = (*SOFT, "policy.schedule", "energy", "board.fabric_clock_mhz", "machine.vector")
 """Paths on which the contents of memories and buffers do not depend."""
 
-SHARE = "share of "
-"""Begins the names of figures that say how much of a part is taken."""
+LACKS = "lacks "
+"""Begins the names of figures that are 1 where a part does not fit, and 0 or absent elsewhere."""
 
 MARGIN = 1e-9
 """Relative; rounding of estimates stays far below."""
@@ -198,9 +199,10 @@ def _held(asked: Asked, _: Evaluator) -> Cell:
     }
 
 
-def _shares(rows: Iterable[FitRow]) -> Cell:
-    """Shares that a design takes of what there is; one above 1 does not fit."""
-    return {SHARE + row.what: row.share for row in rows}
+def _shares(rows: Sequence[FitRow]) -> Cell:
+    """The largest share of what there is, and parts that do not fit, which few designs have."""
+    lacks = {intern(LACKS + row.what): True for row in rows if not row.ok}
+    return {"share": max((row.share for row in rows), default=0.0), **lacks}
 
 
 def _priced(asked: Asked, _: Evaluator) -> Cell:
@@ -305,8 +307,7 @@ def bounds_of(grid: GridStudy) -> tuple[Floats, dict[str, NDArray[np.bool_]]]:
     fitted = grid.table(SOFT, partial(_fitted, wanted, with_power))
     held = grid.table(NOT_HELD, _held)
     exact = {name: fitted[name] for name in wanted} | {"memory_used_gb": held["used"]}
-    shares = {name: each for name, each in {**fitted, **held}.items() if name.startswith(SHARE)}
-    exact["fill"] = reduce(np.maximum, shares.values())
+    exact["fill"] = np.maximum(fitted["share"], held["share"])
     decided = grid.table(NOT_DECIDED, _decided)
     exact |= {name: decided[name] for name in DECIDED}
     found = _timed(grid, decided, fitted, with_power) if timed else None
@@ -321,8 +322,8 @@ def bounds_of(grid: GridStudy) -> tuple[Floats, dict[str, NDArray[np.bool_]]]:
             continue
         column[:] = np.broadcast_to(values, grid.shape).ravel()
     columns[np.isnan(columns)] = -np.inf
-    short = {name: np.broadcast_to(each > 1, grid.shape).ravel() for name, each in shares.items()}
-    return columns, {name.removeprefix(SHARE): each for name, each in short.items()}
+    lacks = {n.removeprefix(LACKS): e == 1 for n, e in (fitted | held).items() if LACKS in n}
+    return columns, {n: np.broadcast_to(e, grid.shape).ravel() for n, e in lacks.items()}
 
 
 def _timed(

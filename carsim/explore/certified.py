@@ -70,11 +70,16 @@ class CertifiedFront:
         self._front: Floats = np.empty((0, len(self._signs)))
         self._added: list[Floats] = []
         self._parts = [*lacks]
-        self._lacks = np.array([each[self._passing] for each in lacks.values()])
+        self._lacks = np.reshape([e[self._passing] for e in lacks.values()], (-1, self.total))
         self.misfits, self.dominated = Counter[tuple[str, ...]](), 0
         places = np.flatnonzero(~self._lacks.any(axis=0))
         self._order: NDArray[np.intp] = places[np.argsort(_score(self._bounds[places]))]
         self._pending: NDArray[np.intp] = self._order[:0]
+
+    @property
+    def processor_s(self) -> float:
+        """Seconds that other processes have worked at the bounds."""
+        return self._grid.processor_s
 
     def resume(self, store: Store) -> None:
         """Take over what a store holds."""

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import chain, islice, product
+from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,6 +69,7 @@ class GridStudy:
         study: The study.
         axes: Its axes; one dimension of each array has the values of each.
         shape: Values of each axis.
+        processor_s: Seconds that other processes have worked at tables.
 
     Raises:
         InputError: It draws its points, or has too many.
@@ -87,6 +89,7 @@ class GridStudy:
         self.study, self.axes = study, study.axes
         self._workers, self._step = workers, step
         self._done = self._total = 0
+        self.processor_s = 0.0
         self.shape = tuple(len(axis.values) for axis in study.axes)
         self._evaluator = Evaluator(study)
         fixed = {path: value for path, value in study.file.set.items() if path not in PSEUDO_PATHS}
@@ -153,7 +156,7 @@ class GridStudy:
         if self._workers is None or len(parts) == 1:
             every = chain.from_iterable(map(self.cells, parts))
         else:
-            every = chain.from_iterable(self._workers.each(_cells_of, parts))
+            every = chain.from_iterable(self._elsewhere(self._workers, parts))
         cells = []
         for cell in every:
             cells.append(cell)
@@ -188,6 +191,13 @@ class GridStudy:
             yield self._first_cell(values, others, part.make)
 
     # ---------------------------------------------------------------- private
+
+    def _elsewhere(
+        self, workers: Workers, parts: Sequence[Block]
+    ) -> Iterator[Sequence[Cell | None]]:
+        for cells, seconds in workers.each(_cells_of, parts):
+            self.processor_s += seconds
+            yield cells
 
     def _held(self, without: tuple[str, ...]) -> list[bool]:
         return [_is_below(axis, without) for axis in self.axes]
@@ -234,13 +244,13 @@ class GridStudy:
 _own = threading.local()
 
 
-def _cells_of(key: str, part: Block) -> list[Cell | None]:
-    """Runs in a worker: some cells of a table of a study."""
-    study = study_of(key)
+def _cells_of(key: str, part: Block) -> tuple[list[Cell | None], float]:
+    """Runs in a worker: some cells of a table of a study, and the seconds that they took."""
+    study, start = study_of(key), process_time()
     grid: GridStudy | None = getattr(_own, "grid", None)
     if grid is None or grid.study is not study:
         grid = _own.grid = GridStudy(study)
-    return list(grid.cells(part))
+    return list(grid.cells(part)), process_time() - start
 
 
 def _checked_fields(base: Design, axes: Sequence[Axis]) -> dict[tuple[str, str], Any] | None:

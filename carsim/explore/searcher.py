@@ -74,7 +74,7 @@ class Searcher:
         InputError: Optuna is not installed, or the study names no objectives.
     """
 
-    dominated, misfits = 0, Counter[tuple[str, ...]]()
+    dominated, misfits, processor_s = 0, Counter[tuple[str, ...]](), 0.0
 
     def __init__(self, study: Study, seed: int | None = None, most: int = MOST_POINTS) -> None:
         self._study = study

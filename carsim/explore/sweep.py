@@ -38,7 +38,7 @@ class Progress:
         counts: Results by status.
         dominated: Points without a result that are proven to be dominated.
         misfits: Points without a result that are proven not to fit, by the parts that they lack.
-        processor_s: Processor time of the points that this call has evaluated.
+        processor_s: Processor time of bounds in other processes, and of points that were evaluated.
         bounded: Designs of which bounds have been computed, and of how many, until that is done.
     """
 
@@ -144,7 +144,7 @@ class AllPoints:
         misfits: As of :class:`Progress`.
     """
 
-    dominated, misfits = 0, Counter[tuple[str, ...]]()
+    dominated, misfits, processor_s = 0, Counter[tuple[str, ...]](), 0.0
 
     def __init__(self, points: Sequence[Point]) -> None:
         self._points = points
@@ -238,7 +238,8 @@ def work_off(
     Raises:
         KeyboardInterrupt: It was stopped.
     """
-    counts, begun, evaluated, processor_s = store.counts(), monotonic(), 0, 0.0
+    counts, begun, evaluated = store.counts(), monotonic(), 0
+    processor_s = chooser.processor_s
 
     def progress() -> Progress:
         seconds = monotonic() - begun

@@ -69,7 +69,7 @@ def check(study):
     """The front of few points is that of all, and no bound exceeds an exact value."""
     signs = directions(study.objectives)
     bounds, lacks = bounds_of(GridStudy(study))
-    misfits = np.any([*lacks.values()], axis=0)
+    misfits = np.any([np.zeros(len(bounds), bool), *lacks.values()], axis=0)
     whole = sweep(study, workers=0)
     for point, bound, is_misfit in zip(make_points(study), bounds, misfits, strict=True):
         row = whole.iloc[point.ordinal]
