@@ -13,7 +13,7 @@ from tiny import write_inputs
 
 import carsim
 
-STATES = {"Buckets", "Core", "Drafts", "Groups", "Record", "State"}
+STATES = {"Core", "Drafts", "Record"}
 """Data classes whose fields change as a machine runs or a decoder decodes."""
 
 HEAVY = ("numpy", "pandas", "matplotlib", "pyarrow", "simpy", "pydantic", "rich")

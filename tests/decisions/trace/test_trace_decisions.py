@@ -157,7 +157,8 @@ def test_rescoping_is_open_loop_and_only_coarsens() -> None:
     trace = make_trace()
     rows = captured(trace)
     pairs = rescope(rows, "pair")
-    batch = rescope(pairs, "batch", batch=4)
+    batch = rescope(pairs, "batch")
+    np.testing.assert_array_equal(rescope(rows, "batch", batch=2).replay, pairs.replay)
     assert pairs.source == batch.source == "re-scoped (open loop)"
     assert pairs.label == f"{rows.label}, re-scoped to pair (open loop)"
     both = rows.replay[..., 0] & rows.replay[..., 1]
