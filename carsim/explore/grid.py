@@ -4,7 +4,7 @@ import math
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
-from itertools import chain, islice, product
+from itertools import chain
 from time import process_time
 from typing import Any, NamedTuple
 
@@ -104,10 +104,11 @@ class GridStudy:
         found = np.ones(self.shape, np.bool_)
         for condition in self.study.filters:
             held = [not _decides(axis, condition.names) for axis in self.axes]
-            shape, every = self._values(held)
+            axes = self._values(held)
+            every = self._combinations(axes, slice(None))
             points = (Point(0, "", values, changes_of(self.study, values)) for values in every)
             truths = [condition.holds(partial(field_of, self.study, point)) for point in points]
-            found &= np.array(truths, np.bool_).reshape(shape)
+            found &= np.array(truths, np.bool_).reshape(_shape(axes))
         return found
 
     def structures(self) -> NDArray[np.intp]:
@@ -132,7 +133,7 @@ class GridStudy:
 
     def expect(self, *tables: tuple[str, ...]) -> None:
         """Count the designs of tables to come; see :meth:`table`."""
-        self._total += sum(math.prod(self._values(self._held(each))[0]) for each in tables)
+        self._total += sum(math.prod(_shape(self._values(self._held(each)))) for each in tables)
 
     def table(self, without: tuple[str, ...], make: Make) -> dict[str, Floats]:
         """Figures over the axes on which they depend.
@@ -150,7 +151,7 @@ class GridStudy:
             InputError: Every design is refused.
             KeyboardInterrupt: It was stopped.
         """
-        shape, _ = self._values(self._held(without))
+        shape = _shape(self._values(self._held(without)))
         ends = range(0, math.prod(shape), PART)
         parts = [Block(without, make, slice(begin, begin + PART)) for begin in ends]
         if self._workers is None or len(parts) == 1:
@@ -186,8 +187,7 @@ class GridStudy:
         """Cells of a table; None where a design is refused."""
         held = self._held(part.without)
         others = [axis for axis, is_held in zip(self.axes, held, strict=True) if is_held]
-        _, every = self._values(held)
-        for values in islice(every, part.cells.start, part.cells.stop):
+        for values in self._combinations(self._values(held), part.cells):
             yield self._first_cell(values, others, part.make)
 
     # ---------------------------------------------------------------- private
@@ -202,15 +202,23 @@ class GridStudy:
     def _held(self, without: tuple[str, ...]) -> list[bool]:
         return [_is_below(axis, without) for axis in self.axes]
 
-    def _values(self, held: list[bool]) -> tuple[tuple[int, ...], Iterator[dict[str, Any]]]:
-        """Shape and values of axes, of which those that are held stay at their first value."""
-        kept = [
-            axis.values[:1] if is_held else axis.values
-            for axis, is_held in zip(self.axes, held, strict=True)
-        ]
-        names = [axis.name for axis in self.axes]
-        every = (dict(zip(names, each, strict=True)) for each in product(*kept))
-        return tuple(map(len, kept)), every
+    def _values(self, held: Sequence[bool]) -> list[Sequence[Any]]:
+        """Values of axes, of which those that are held stay at their first one."""
+        pairs = zip(self.axes, held, strict=True)
+        return [axis.values[:1] if is_held else axis.values for axis, is_held in pairs]
+
+    def _combinations(
+        self, values: Sequence[Sequence[Any]], cells: slice
+    ) -> Iterator[dict[str, Any]]:
+        """Some of all combinations of values."""
+        shape, names = _shape(values), [axis.name for axis in self.axes]
+        for index in range(*cells.indices(math.prod(shape))):
+            places = []
+            for size in reversed(shape):
+                index, place = divmod(index, size)
+                places.append(place)
+            pairs = zip(names, values, reversed(places), strict=True)
+            yield {name: some[place] for name, some, place in pairs}
 
     def _first_cell(self, values: dict[str, Any], held: Sequence[Axis], make: Make) -> Cell | None:
         """The cell of the first values of the held axes with which it is not refused."""
@@ -251,6 +259,10 @@ def _cells_of(key: str, part: Block) -> tuple[list[Cell | None], float]:
     if grid is None or grid.study is not study:
         grid = _own.grid = GridStudy(study)
     return list(grid.cells(part)), process_time() - start
+
+
+def _shape(values: Sequence[Sequence[Any]]) -> tuple[int, ...]:
+    return tuple(map(len, values))
 
 
 def _checked_fields(base: Design, axes: Sequence[Axis]) -> dict[tuple[str, str], Any] | None:
