@@ -106,16 +106,14 @@ class EnergyReport:
                 being there err, too.
         """
         fast, slow = times or (1.0, 1.0)
-        return EnergyReport(
-            tuple(
-                part._replace(
-                    value_j=part.value_j * factor,
-                    low_j=part.low_j * factor * (fast if part.idle else 1.0),
-                    high_j=part.high_j * factor * (slow if part.idle else 1.0),
-                )
-                for part in self.parts
-            )
-        )
+
+        def scaled(part: EnergyPart) -> EnergyPart:
+            value, low, high = (joules * factor for joules in part[1:4])
+            if part.idle:
+                low, high = low * fast, high * slow
+            return part._replace(value_j=value, low_j=low, high_j=high)
+
+        return EnergyReport(tuple(map(scaled, self.parts)))
 
 
 def energy(design: Design, activity: Activity, resources: Resources) -> EnergyReport:

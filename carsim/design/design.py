@@ -67,9 +67,7 @@ class Design(Section):
         found = calibration.problem(self.board.name, self.board.fabric_clock_mhz, bits)
         if found:
             field, problem = found
-            cure = "calibrate again (carsim calibrate), or leave the calibration out"
-            if field == "weight_bits":
-                cure = f"set model.weights as it was measured, {cure}"
+            cure = "set what was measured, calibrate again (carsim calibrate), or leave this out"
             raise FieldError(f"machine.overheads.calibration.{field}", problem, cure)
 
     def _check_records(self) -> None:
