@@ -78,9 +78,7 @@ class Design(Section):
             attentions[f"compare.{index}.attention"] = row.attention
         for field, attention in attentions.items():
             if attention.records and (body.window is not None or body.latent is not None):
-                problem = (
-                    f"what {attention.kind!r} reads is recorded without the {has} of the model"
-                )
+                problem = f"what {attention.kind!r} reads is recorded without the {has}"
                 cure = "choose another attention, or another model"
                 raise FieldError(f"policy.{field}.kind", problem, cure)
 

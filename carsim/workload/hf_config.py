@@ -264,11 +264,8 @@ def _model(config: HfConfig) -> dict[str, Any]:
         **_experts(config),
         **(_latent(config) if kind in LATENT else {}),
     }
-    head = {
-        "kind": "linear",
-        "vocabulary": config.vocab_size,
-        "embedding": "tied" if config.tie_word_embeddings else "separate",
-    }
+    embedding = "tied" if config.tie_word_embeddings else "separate"
+    head = {"kind": "linear", "vocabulary": config.vocab_size, "embedding": embedding}
     return {"body": body, "head": head, "context": config.max_position_embeddings}
 
 
