@@ -270,9 +270,8 @@ def simulate_rows(
         works = simulation.activity, simulation.decode_activity
         joules, decode = (energy(design, work, fit.resources) for work in works)
         line = roofline(simulation)
-        rows.append(
-            RowResult(variant, simulation, parts[part], joules, decode, *ratios[part], line)
-        )
+        row = RowResult(variant, simulation, parts[part], joules, decode, *ratios[part], line)
+        rows.append(row)
     return rows
 
 
