@@ -17,7 +17,7 @@ from pathlib import Path
 from platform import node
 from typing import Any
 
-from carsim.base.errors import InputError
+from carsim.base.errors import InputError, first_line
 
 _CURES = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "make room"),
@@ -81,8 +81,7 @@ def read_json(path: Path, most_bytes: int, cure: str = "check the path") -> dict
     try:
         document = json.loads(read_text(path, most_bytes, cure))
     except (ValueError, RecursionError) as error:
-        told = " ".join(str(error).split())[:100] or type(error).__name__
-        raise InputError(str(path), f"is no JSON: {told}", cure) from None
+        raise InputError(str(path), f"is no JSON: {first_line(error)}", cure) from None
     if not isinstance(document, dict):
         raise InputError(str(path), "should hold keys", cure)
     return document

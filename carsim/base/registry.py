@@ -102,8 +102,7 @@ class Registry(UserDict[str, Kind]):
         """
         if isinstance(name, str) and name in self:
             return self.data[name]
-        problem, cure = self.unknown(name)
-        raise InputError(place, problem, cure)
+        raise InputError(place, *self.unknown(name))
 
     def unknown(self, name: object) -> tuple[str, str]:
         """Problem and cure of a name that is not in the registry."""

@@ -203,8 +203,7 @@ def read_mapping(path: Path, *, like: str = "") -> dict[str, Any]:
     Raises:
         InputError: The file is missing, unreadable, too large, not UTF-8, or no mapping.
     """
-    text = read_text(path, MAX_BYTES, "name a YAML file")
-    return mapping_of(text, str(path), like=like)
+    return mapping_of(read_text(path, MAX_BYTES, "name a YAML file"), str(path), like=like)
 
 
 def mapping_of(text: str, place: str, *, like: str = "") -> dict[str, Any]:

@@ -91,11 +91,10 @@ def contents(
     windows = [body.window_of(layer) for layer in range(body.n_layers)]
     longest = np.array([in_window(video.max_context, window) for window in windows])
     of_layers = attention.held(longest) if kv_held is None else kv_held
+    alike = Counter(zip(of_layers.tolist(), windows, strict=True))
     kv_bytes = sum(
-        layers * model.kv.bytes_of(kv_elements(design, video, rule, tokens, window))
-        for (tokens, window), layers in Counter(
-            zip(of_layers.tolist(), windows, strict=True)
-        ).items()
+        layers * model.kv.bytes_of(kv_elements(design, video, rule, *of_layer))
+        for of_layer, layers in alike.items()
     )
     held = [
         Content(placement.weights, "weights", model.body_bytes),

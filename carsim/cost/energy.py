@@ -106,16 +106,14 @@ class EnergyReport:
                 being there err, too.
         """
         fast, slow = times or (1.0, 1.0)
-        return EnergyReport(
-            tuple(
-                part._replace(
-                    value_j=part.value_j * factor,
-                    low_j=part.low_j * factor * (fast if part.idle else 1.0),
-                    high_j=part.high_j * factor * (slow if part.idle else 1.0),
-                )
-                for part in self.parts
-            )
-        )
+
+        def scaled(part: EnergyPart) -> EnergyPart:
+            value, low, high = (joules * factor for joules in part[1:4])
+            if part.idle:
+                low, high = low * fast, high * slow
+            return part._replace(value_j=value, low_j=low, high_j=high)
+
+        return EnergyReport(tuple(map(scaled, self.parts)))
 
 
 def energy(design: Design, activity: Activity, resources: Resources) -> EnergyReport:
@@ -155,29 +153,22 @@ def energy(design: Design, activity: Activity, resources: Resources) -> EnergyRe
         background = constants.dram_background_w_per_gib
         standby = _named("dram_background_w_per_gib", background, families[name])
         parts.append(_part(f"standby {name}", *standby, devices * seconds, idle=True))
-    for power in board.technology.idle_power(design, resources):
-        component, constant, interval, watts = power
+    for component, constant, interval, watts in board.technology.idle_power(design, resources):
         parts.append(_part(component, constant, interval, watts * seconds, idle=True))
     # Dies and boards of one type differ from each other, those of two types do so independently.
     static = f"static_relative of {board.name}", constants.static_relative
     parts += [
         _part("device static", *static, board.static_w * seconds, idle=True),
-        _part("host", *static, board.host_w * seconds, idle=True, device=False),
+        _part("host", *static, board.host_w * seconds, idle=True)._replace(device=False),
     ]
     return EnergyReport(tuple(parts))
 
 
 def _part(
-    component: str,
-    name: str,
-    constant: Constant,
-    amount: float,
-    *,
-    idle: bool = False,
-    device: bool = True,
+    component: str, name: str, constant: Constant, amount: float, *, idle: bool = False
 ) -> EnergyPart:
     value, low, high = (c * amount for c in (constant.value, constant.low, constant.high))
-    return EnergyPart(component, value, low, high, idle, device, name)
+    return EnergyPart(component, value, low, high, idle, constant=name)
 
 
 def _total(parts: Iterable[EnergyPart]) -> Joules:
@@ -194,6 +185,5 @@ def _named(field: str, table: Mapping[str, Constant], key: str) -> tuple[str, Co
     for name in (key, "any"):
         if name in known:
             return f"{field}.{name}", known[name]
-    raise InputError(
-        f"$.energy.{field}", f"has no entry {key!r}", f"add it; known are {', '.join(table)}"
-    )
+    cure = f"add it; known are {', '.join(table)}"
+    raise InputError(f"$.energy.{field}", f"has no entry {key!r}", cure)

@@ -20,7 +20,7 @@ Simplifications: prefill works in blocks that fit the activation buffer; scores 
 head at a time; a schedule that packs sequences finds no more room in a core than ceil(B / C).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -62,8 +62,14 @@ class FitReport:
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """A line each; they do not make a misfit."""
-        technology = self.design.board.technology
-        return (*technology.warnings(self.design, self.resources), *_warnings(self.design))
+        policy, slots = self.design.policy, self.design.machine.drs.index_register_bits
+        found = [*self.design.board.technology.warnings(self.design, self.resources)]
+        batch = policy.batch * policy.tokens_per_step
+        if batch > slots:
+            what = "sequences" if policy.tokens_per_step == 1 else "tokens"
+            groups = f"{-(-batch // slots)} groups, as the Index Register holds {slots}"
+            found.append(f"DRS: {batch} {what} are scheduled in {groups}")
+        return tuple(found)
 
     @cached_property
     def counts(self) -> Mapping[str, Count]:
@@ -150,12 +156,6 @@ def widest_activations(
     return max(found)
 
 
-def streamed_head_bytes(model: Model, machine: Machine) -> int:
-    """Bytes of one sequence in a core while a classifier's logits stream past their best."""
-    blocks = model.activations.bytes_of(model.body.hidden_size + 2 * machine.array.cols)
-    return int(blocks) + CANDIDATES * CANDIDATE_BYTES
-
-
 def activation_bytes_per_token(model: Model, machine: Machine) -> int:
     """Bytes of the widest set of activations of one token in one core during prefill.
 
@@ -199,19 +199,13 @@ def _mlp(model: Model, machine: Machine) -> int:
     return residual + summed + widest
 
 
-def memory_rows(memories: Iterable[MemoryUse]) -> list[FitRow]:
-    return [
-        FitRow(
-            f"memory {use.memory}",
-            use.used_bytes,
-            use.usable_bytes,
-            "B",
-            " + ".join(f"{c.content} {amount(c.nbytes, 'B')}" for c in use.contents),
-            "store fewer bits, shrink policy.batch, or place some of it in another memory",
-        )
-        for use in memories
-        if use.contents
-    ]
+def memory_rows(memories: Iterable[MemoryUse]) -> Iterator[FitRow]:
+    """Rows of the memories that hold something."""
+    cure = "store fewer bits, shrink policy.batch, or place some of it in another memory"
+    for use in memories:
+        if use.contents:
+            held = " + ".join(f"{c.content} {amount(c.nbytes, 'B')}" for c in use.contents)
+            yield FitRow(f"memory {use.memory}", use.used_bytes, use.usable_bytes, "B", held, cure)
 
 
 def least_buffers_kib(design: Design, video: Video) -> dict[str, int]:
@@ -242,7 +236,9 @@ def buffer_rows(design: Design, video: Video) -> list[tuple[str, FitRow]]:
     ]
     sequences = machine.sequences_per_core(rows_at_once, split=machine.splits_mlp)
     if machine.include_head and isinstance(model.head, LinearHead):
-        needed = sequences * streamed_head_bytes(model, machine)
+        # Logits stream past their best.
+        blocks = model.activations.bytes_of(model.body.hidden_size + 2 * machine.array.cols)
+        needed = sequences * (int(blocks) + CANDIDATES * CANDIDATE_BYTES)
         what = f"head input and best {CANDIDATES} logits in the activation buffer"
         rows.append(row(what, "activation", needed, sequences))
     if machine.include_head and head_kv_bytes(model):
@@ -250,14 +246,3 @@ def buffer_rows(design: Design, video: Video) -> list[tuple[str, FitRow]]:
         what = "the head's keys and values in the KV buffer"
         rows.append(row(what, "kv", needed, sequences))
     return rows
-
-
-def _warnings(design: Design) -> Iterable[str]:
-    batch = design.policy.batch * design.policy.tokens_per_step
-    slots = design.machine.drs.index_register_bits
-    if batch > slots:
-        what = "sequences" if design.policy.tokens_per_step == 1 else "tokens"
-        yield (
-            f"DRS: {batch} {what} are scheduled in {-(-batch // slots)} groups, since the Index "
-            f"Register holds {slots}"
-        )

@@ -29,12 +29,9 @@ class Design(Section):
         machine, memories = self.machine, self.board.memories
         for what, memory in machine.placement:
             if memory not in memories:
-                raise FieldError(
-                    f"machine.placement.{what}",
-                    f"no memory {memory!r}",
-                    f"the board has {', '.join(sorted(memories))}; without a placement of its own "
-                    "a design takes that of a preset board",
-                )
+                names = ", ".join(sorted(memories))
+                cure = f"the board has {names}; without a placement in the design, its own holds"
+                raise FieldError(f"machine.placement.{what}", f"no memory {memory!r}", cure)
         for buffer in ("weight", "kv"):
             kib = getattr(machine, f"{buffer}_buffer_kib")
             if kib < 2 * machine.tile_kib:
@@ -42,12 +39,8 @@ class Design(Section):
                 cure = "enlarge it or shrink machine.tile_kib"
                 raise FieldError(f"machine.{buffer}_buffer_kib", problem, cure)
         if MAPPINGS[machine.mapping].needs_broadcast and machine.weight_sharing != "broadcast":
-            raise FieldError(
-                "machine.weight_sharing",
-                f"{machine.weight_sharing!r} has no meaning under machine.mapping "
-                f"{machine.mapping!r}, where each core owns its columns",
-                "use 'broadcast'",
-            )
+            problem = f"{machine.weight_sharing!r} has no meaning under mapping {machine.mapping!r}"
+            raise FieldError("machine.weight_sharing", problem, "use 'broadcast'")
         if isinstance(self.policy.tau, tuple) and len(self.policy.tau) != self.model.body.n_layers:
             problem = f"lists {len(self.policy.tau)} values for {self.model.body.n_layers} layers"
             raise FieldError("policy.tau", problem, "give one number or one per layer")
@@ -62,12 +55,9 @@ class Design(Section):
         slots = machine.sequences_per_core(min(rows, drs.index_register_bits))
         room = slots * drs.instructions_per_sequence
         if depth is not None and depth < room and machine.weight_sharing == "broadcast":
-            raise FieldError(
-                "machine.drs.core_queue_instructions",
-                f"{depth} are fewer than the {room} of a core's sequences: cores that share a "
-                "stream of weights would wait for each other for ever",
-                f"give {room} or more, or leave it out",
-            )
+            problem = f"{depth} are fewer than the {room} of a core's sequences: cores would hang"
+            cure = f"give {room} or more, or leave it out"
+            raise FieldError("machine.drs.core_queue_instructions", problem, cure)
 
     def _check_calibration(self) -> None:
         calibration = self.machine.overheads.calibration
@@ -77,9 +67,7 @@ class Design(Section):
         found = calibration.problem(self.board.name, self.board.fabric_clock_mhz, bits)
         if found:
             field, problem = found
-            cure = "calibrate again (carsim calibrate), or leave the calibration out"
-            if field == "weight_bits":
-                cure = f"set model.weights as it was measured, {cure}"
+            cure = "set what was measured, calibrate again (carsim calibrate), or leave this out"
             raise FieldError(f"machine.overheads.calibration.{field}", problem, cure)
 
     def _check_records(self) -> None:
@@ -90,12 +78,9 @@ class Design(Section):
             attentions[f"compare.{index}.attention"] = row.attention
         for field, attention in attentions.items():
             if attention.records and (body.window is not None or body.latent is not None):
-                raise FieldError(
-                    f"policy.{field}.kind",
-                    f"what {attention.kind!r} reads is recorded without the {has} that layers of "
-                    "this model have",
-                    "choose another attention, or another model",
-                )
+                problem = f"what {attention.kind!r} reads is recorded without the {has}"
+                cure = "choose another attention, or another model"
+                raise FieldError(f"policy.{field}.kind", problem, cure)
 
     def extrapolation(self, first_context: int, last_context: int) -> str | None:
         """One line if steps at these contexts leave the range that overheads were calibrated in."""

@@ -1,5 +1,6 @@
 """A design as a document: the resolved YAML, and the JSON schema of a design file."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from carsim.base.section import file_schema
@@ -27,18 +28,16 @@ def design_schema() -> dict[str, Any]:
     del placement["required"]
     schema["$defs"]["Machine"]["properties"]["placement"] = placement
     for section in PRESET_SECTIONS:
-        names = [*shipped_presets()[section]]
-        preset = {
-            "type": "object",
-            "required": ["preset"],
-            "properties": {"preset": {"type": "string", "enum": names}},
-        }
+        preset = _with("preset", {"type": "string", "enum": [*shipped_presets()[section]]})
         schema["properties"][section] = {"anyOf": [schema["properties"][section], preset]}
     section, key = MODEL_FILE.split(".")
     own_file = {"type": "string", "description": "config.json of Hugging Face, or its folder"}
-    schema["properties"][section]["anyOf"].append(
-        {"type": "object", "required": [key], "properties": {key: own_file}}
-    )
+    schema["properties"][section]["anyOf"].append(_with(key, own_file))
     path = {"type": "string", "description": "file of carsim calibrate, with the other keys"}
     schema["$defs"]["Overheads"]["properties"]["from"] = path
     return schema
+
+
+def _with(key: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Schema of a section that starts from something else, which a key names."""
+    return {"type": "object", "required": [key], "properties": {key: schema}}

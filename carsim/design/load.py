@@ -60,11 +60,9 @@ def design_path(name_or_path: str) -> Path:
         return path
     if name_or_path in shipped_designs():
         return configs_folder() / f"{name_or_path}.yaml"
-    raise InputError(
-        name_or_path if name_or_path.isprintable() and name_or_path else repr(name_or_path),
-        "is neither a YAML file nor a shipped design",
-        f"{choose(name_or_path, shipped_designs(), 'shipped are')}, or give a board and a model",
-    )
+    place = name_or_path if name_or_path.isprintable() and name_or_path else repr(name_or_path)
+    cure = f"{choose(name_or_path, shipped_designs(), 'shipped are')}, or give a board and a model"
+    raise InputError(place, "is neither a YAML file nor a shipped design", cure)
 
 
 def load_design(name_or_path: str, overrides: Iterable[str] = ()) -> Design:
@@ -252,10 +250,8 @@ def preset(section: str, name: Any, where: str) -> dict[str, Any]:
     return _read_preset(folder / f"{name}.yaml")
 
 
-@cache
-def _read_preset(path: Path) -> dict[str, Any]:
-    """A preset, which nothing changes: what is merged with it or set in it is a copy."""
-    return read_mapping(path)
+_read_preset = cache(read_mapping)
+"""Reads a preset, which nothing changes: what is merged with it or set in it is a copy."""
 
 
 def shipped_presets() -> dict[str, dict[str, str]]:
@@ -278,16 +274,11 @@ def _opening(path: Path) -> str:
 def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in changes.items():
-        old = merged.get(key)
+        old = merged.get(key, {})
         # A section of another kind replaces the preset's instead of mixing with it.
-        if (
-            isinstance(old, dict)
-            and isinstance(value, dict)
-            and value.get("kind", old.get("kind")) == old.get("kind")
-        ):
-            merged[key] = _merge(old, value)
-        else:
-            merged[key] = value
+        are_sections = isinstance(old, dict) and isinstance(value, dict)
+        mixes = are_sections and value.get("kind", old.get("kind")) == old.get("kind")
+        merged[key] = _merge(old, value) if mixes else value
     return merged
 
 
@@ -306,9 +297,7 @@ def _assign(raw: dict[str, Any], dotted: str, value: Any) -> None:
     section = raw
     for parent in parents:
         # Let validation speak of an unknown or absent key, with its suggestions.
-        inner = section.get(parent)
-        if inner is None:
-            inner = {}
+        inner = {} if section.get(parent) is None else section[parent]
         if not isinstance(inner, dict):
             problem = f"{parent!r} is a value and has no fields"
             raise InputError(f"`overrides` {dotted}", problem, "shorten the path")

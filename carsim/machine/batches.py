@@ -99,10 +99,8 @@ class Batches:
         """In how many layer-steps of all batches 0, 1, ..., B sequences compute, int64[B + 1]."""
         width = self.replay.shape[-1]
         everyone = self.distinct(np.arange(self.replay.shape[1]), slice(0, width))
-        computing = everyone.rows.sum(axis=1)
-        return np.bincount(
-            computing, weights=everyone.counts.sum(axis=0), minlength=width + 1
-        ).astype(np.int64)
+        computing, counts = everyone.rows.sum(axis=1), everyone.counts.sum(axis=0)
+        return np.bincount(computing, counts, width + 1).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

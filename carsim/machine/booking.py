@@ -196,14 +196,10 @@ def _streams(phase: Phase, timing: Timing, lanes: slice) -> Iterator[Transfer]:
         if step.path >= 0:
             nbytes = np.broadcast_to(step.stream_bytes, begun.shape)[:, lanes]
             starved = (ended - array_begun > step.cycles)[:, lanes] & (nbytes > 0)
-            yield Transfer(
-                "KV" if step.is_kv else "weights",
-                step.path,
-                _first(begun[:, lanes], nbytes),
-                served(step.rate, nbytes.sum(axis=1)),
-                (fetched[:, lanes] * (nbytes > 0)).max(axis=1),
-                starved.any(axis=1),
-            )
+            name = "KV" if step.is_kv else "weights"
+            first, service = _first(begun[:, lanes], nbytes), served(step.rate, nbytes.sum(axis=1))
+            until = (fetched[:, lanes] * (nbytes > 0)).max(axis=1)
+            yield Transfer(name, step.path, first, service, until, starved.any(axis=1))
 
 
 def _transfers(phase: Phase, timing: Timing) -> Iterator[Transfer]:

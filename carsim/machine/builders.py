@@ -57,8 +57,8 @@ def _attention(hw: Hardware, rule: ReplayRule | None, cases: AttendCases) -> Pha
     """Runs of keys are of one length class."""
     hw, case = _every(hw, len(cases.attended))
     cases = cases.take(case)
-    split, n = hw.mapping.splits_attention, len(cases.attended)
-    phase = _home(hw, phase_ops.attend_ops(hw, rule, cases), split, hw.home_sequences, n)
+    ops, loads = phase_ops.attend_ops(hw, rule, cases), hw.even_loads(hw.batch)
+    phase = _home(hw, ops, hw.mapping.splits_attention, loads, len(cases.attended))
     chunk = int(cases.chunk_bytes(hw)[0])
     if chunk == CONTIGUOUS_BYTES:
         return phase
@@ -79,7 +79,7 @@ def _head(hw: Hardware, steps: Sequence[HeadStep], codes: Ints) -> Phase:
 
 def _prefill(hw: Hardware, tokens: int, window: int | None, dense: bool) -> Phase:
     ops = phase_ops.prefill_ops(hw, tokens, window, dense)
-    return _home(hw, ops, hw.mapping.splits_mlp, hw.home_sequences)
+    return _home(hw, ops, hw.mapping.splits_mlp, hw.even_loads(hw.batch))
 
 
 def _mlp(

@@ -176,13 +176,9 @@ class Hardware:
     @cached_property
     def path_of(self) -> dict[Stream, int]:
         """Index of the memory that holds each streamed operand."""
-        names = [path.name for path in self.paths]
-        placement = self.design.machine.placement
-        return {
-            Stream.WEIGHTS: names.index(placement.weights),
-            Stream.KV: names.index(placement.kv),
-            Stream.HEAD: names.index(placement.head),
-        }
+        names, at = [path.name for path in self.paths], self.design.machine.placement
+        held = {Stream.WEIGHTS: at.weights, Stream.KV: at.kv, Stream.HEAD: at.head}
+        return {stream: names.index(memory) for stream, memory in held.items()}
 
     @cached_property
     def replay_path(self) -> int:
@@ -229,11 +225,6 @@ class Hardware:
     def home_loads(self) -> NDArray[np.int64]:  # [C]
         """Tokens of each core where all compute and nothing is split, most loaded first."""
         return self.even_loads(self.rows)
-
-    @cached_property
-    def home_sequences(self) -> NDArray[np.int64]:  # [C]
-        """Sequences of each core, whose caches it reads."""
-        return self.even_loads(self.batch)
 
     def even_loads(self, counts: Any) -> NDArray[np.int64]:
         """Sequences of each core where so many are dealt out, most loaded first, [..., C]."""
@@ -364,9 +355,8 @@ def structure_of(design: Design) -> str:
     for name, fields in SECTION_COLUMNS.items():
         for each in fields if raw.get(name) else ():
             raw[name].pop(each, None)
-    slots = [
-        buffer // machine.tile_kib for buffer in (machine.weight_buffer_kib, machine.kv_buffer_kib)
-    ]
+    buffers = machine.weight_buffer_kib, machine.kv_buffer_kib
+    slots = [kib // machine.tile_kib for kib in buffers]
     policy = design.policy
     sizes = policy.batch, policy.tokens_per_step
     memories = sorted(design.board.memories)

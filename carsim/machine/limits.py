@@ -70,7 +70,7 @@ def phase_limits(simulation: Simulation) -> tuple[PhaseLimit, ...]:
         port = longest(total.dram_bytes, [path.port_gbps for path in hw.paths])
         by_name = {"compute": float(total.compute_cycles), "memory": memory, "port": port}
         by_name["dependency"] = total.cycles - max(by_name.values())
-        bytes_cycles = max(memory, port)
+        macs = hw.design.machine.macs_per_cycle * total.compute_cycles
         limits.append(
             PhaseLimit(
                 phase=phase,
@@ -78,9 +78,7 @@ def phase_limits(simulation: Simulation) -> tuple[PhaseLimit, ...]:
                 limited_by=max(by_name, key=lambda name: by_name[name]),
                 **{f"{name}_share": cycles / total.cycles for name, cycles in by_name.items()},
                 flip_gbps=sum(total.dram_bytes) / 1e9 * clock_hz / max(1, total.compute_cycles),
-                flip_macs_per_cycle=hw.design.machine.macs_per_cycle
-                * total.compute_cycles
-                / max(1.0, bytes_cycles),
+                flip_macs_per_cycle=macs / max(1.0, memory, port),
             )
         )
     return tuple(limits)

@@ -185,12 +185,8 @@ def _side_work(hw: Hardware, cases: AttendCases) -> SideWork:
     if not frame_steps:
         return side
     frame = policy.frame_work(at, frame_steps, body.n_kv_heads, body.head_dim)
-    return SideWork(
-        **{
-            name: each + -(-getattr(frame, name) // frame_steps)
-            for name, each in vars(side).items()
-        }
-    )
+    shares = {name: -(-whole // frame_steps) for name, whole in vars(frame).items()}
+    return SideWork(**{name: each + shares[name] for name, each in vars(side).items()})
 
 
 def at_residual(rule: ReplayRule | None) -> bool:

@@ -82,14 +82,9 @@ class Plan:
         at_frames = own.frame_work is not AttentionPolicy.frame_work
         works = own.side_work is not AttentionPolicy.side_work or at_frames
         contexts = contexts * (works and not own.follows_reads)
-        return AttendCases(
-            tokens,
-            runs * np.ones_like(tokens),
-            contexts,
-            self.attention,
-            self.aligned_outside(window),
-            self.video.tokens_per_frame * at_frames,
-        )
+        outside, frame = self.aligned_outside(window), self.video.tokens_per_frame * at_frames
+        runs = np.broadcast_to(runs, tokens.shape)
+        return AttendCases(tokens, runs, contexts, self.attention, outside, frame)
 
     @cached_property
     def contexts(self) -> NDArray[np.int64]:  # [S]

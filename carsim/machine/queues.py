@@ -87,9 +87,8 @@ class Queues:
                 return np.where(instruction >= 0, found, LONG_AGO)
 
             before = number[rows, core] * each
-            first = np.maximum(
-                now + self.registers.cycles_per_instruction, taken(before - self.depth)
-            )
+            sent = now + self.registers.cycles_per_instruction
+            first = np.maximum(sent, taken(before - self.depth))
             start = np.maximum(first, free[rows, core])
             begun[rows, core, number[rows, core]] = np.where(there, start, 0)
             now = now + check

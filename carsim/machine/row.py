@@ -210,10 +210,8 @@ class RowResult:
     @property
     def seconds_by_phase(self) -> dict[str, float]:
         """Seconds of a batch by kind of phase; they sum to its latency, also that of the bound."""
-        return {
-            phase: self._seconds(self._part(phase)) / self.n_batches
-            for phase in self.simulation.totals
-        }
+        totals = self.simulation.totals
+        return {name: self._seconds(each.cycles) / self.n_batches for name, each in totals.items()}
 
     def __repr__(self) -> str:
         name, joules = self.variant.name, self.energy_per_video.value_j
@@ -269,9 +267,11 @@ def simulate_rows(
     rows = []
     for design, fit, number, part in candidates:
         simulation = simulations[part][number]
-        joules = _joules(design, simulation, fit)
+        works = simulation.activity, simulation.decode_activity
+        joules, decode = (energy(design, work, fit.resources) for work in works)
         line = roofline(simulation)
-        rows.append(RowResult(variant, simulation, parts[part], *joules, *ratios[part], line))
+        row = RowResult(variant, simulation, parts[part], joules, decode, *ratios[part], line)
+        rows.append(row)
     return rows
 
 
@@ -284,17 +284,7 @@ def bound_of(row: RowResult, fit: FitReport) -> RowResult:
     simulation = replace(row.simulation, totals=totals)
     whole = not MAPPINGS[row.design.machine.mapping].needs_broadcast
     variant = replace(row.variant, is_bound=True, is_whole=whole)
-    joules, of_decoding = _joules(row.design, simulation, fit)
-    return replace(
-        row, variant=variant, simulation=simulation, energy=joules, decode_energy=of_decoding
-    )
-
-
-def _joules(
-    design: Design, simulation: Simulation, fit: FitReport
-) -> tuple[EnergyReport, EnergyReport]:
-    """Joules of all batches, and those without the prompts."""
-    return (
-        energy(design, simulation.activity, fit.resources),
-        energy(design, simulation.decode_activity, fit.resources),
-    )
+    joules = energy(row.design, simulation.activity, fit.resources)
+    of_decoding = energy(row.design, simulation.decode_activity, fit.resources)
+    bound = replace(row, variant=variant, simulation=simulation)
+    return replace(bound, energy=joules, decode_energy=of_decoding)

@@ -234,9 +234,8 @@ class _Steps:
         yield self._visits("qkv", phases.qkv(rule), same, every)
         yield self._visits("attention", attention, case_of[None], every)
         yield self._visits("output", output, same, every)
-        known = plan.known_cycles(
-            by_design(attention.cycles, len(hw.designs)), output.cycles[:, None]
-        )
+        attended = by_design(attention.cycles, len(hw.designs))
+        known = plan.known_cycles(attended, output.cycles[:, None])
         known = np.minimum(known, hw.dispatch_cycles(plan.schedule_of(self.scored)))
         for dense, layers in hw.design.model.body.layers_by_mlp().items():
             of_layers = case_of[..., layers] if case_of.shape[2] > 1 else case_of

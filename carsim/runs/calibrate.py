@@ -185,29 +185,23 @@ def fit(points: Sequence[MeasuredSpeed]) -> Fit:
     by_speed = sorted(points, key=lambda each: each.bound_us / each.measured_us)
     slowest, fastest = by_speed[0], by_speed[-1]
     if constants is None or fastest.bound_us > fastest.measured_us:
-        bound = 1e6 * fastest.design.policy.batch / fastest.bound_us
-        problem = (
-            f"{number(fastest.tokens_per_s)} tokens/s are faster than the hardware bound of "
-            f"{number(bound)}: the overhead would be negative"
-        )
+        speed = f"{number(fastest.tokens_per_s)} tokens/s"
+        bound = number(1e6 * fastest.design.policy.batch / fastest.bound_us)
+        problem = f"{speed} are faster than the bound of {bound}: the overhead would be negative"
         cure = "check clock, bits per weight, memory and ports of the design"
         raise InputError(fastest.place, problem, cure)
     times = slowest.measured_us / slowest.bound_us
     if times > MOST_TIMES:
-        problem = (
-            f"{number(slowest.tokens_per_s)} tokens/s are {number(times)} times slower than the "
-            "hardware bound, which no overhead explains"
-        )
+        speed = f"{number(slowest.tokens_per_s)} tokens/s"
+        problem = f"{speed} are {number(times)} times slower than the hardware bound"
         cure = "give tokens per second, and the workload that was timed"
         raise InputError(slowest.place, problem, cure)
     notes = [] if terms == 2 else [ONE_CONSTANT]
     worst = max(points, key=lambda point: abs(point.error(constants)))
-    if abs(worst.error(constants)) > MOST_ERROR:
-        note = (
-            f"these overheads do not explain all points: {worst.text} is off by "
-            f"{100 * worst.error(constants):+.0f} %; measure it again, or calibrate it by itself"
-        )
-        notes.insert(0, note)
+    off = worst.error(constants)
+    if abs(off) > MOST_ERROR:
+        note = f"these overheads do not explain all points: {worst.text} is {100 * off:+.0f} % off"
+        notes.insert(0, f"{note}; measure it again, or calibrate it by itself")
     return Fit(tuple(points), constants, left_out, tuple(notes))
 
 

@@ -108,9 +108,8 @@ def decode(design: Design, first_context: int, last_context: int | None = None) 
     simulation = simulate(plan, Batches(replay, policy.batch, 0, "dense", "dense"))
     totals = {name: total for name, total in simulation.totals.items() if name != "prefill"}
     cycles = sum(total.cycles for total in totals.values())
-    return Decode(
-        replace(simulation, totals=totals, batch_cycles=np.array([cycles], np.int64)), contexts
-    )
+    decoding = replace(simulation, totals=totals, batch_cycles=np.array([cycles], np.int64))
+    return Decode(decoding, contexts)
 
 
 def contexts_of(first: int, last: int) -> tuple[int, ...]:

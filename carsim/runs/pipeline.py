@@ -108,11 +108,9 @@ def sources_of(
     if traces and workload is not None:
         raise InputError("`trace`", "says what is decoded, and so does `workload`", "give one")
     work = workload or Workload(design.model.makes)
-    if traces or work.traces:
-        given = traces or work.traces
-        loaded = [as_own(t if isinstance(t, Trace) else load_trace(t)) for t in given]
-    else:
-        loaded = [stated_trace(work, design.model, policy.batch)]
+    given = traces or work.traces
+    loaded = [as_own(t if isinstance(t, Trace) else load_trace(t)) for t in given]
+    loaded = loaded or [stated_trace(work, design.model, policy.batch)]
     asked = policy.batch, policy.tau, policy.decision_scope, policy.tokens_per_step
     return Sources(loaded, design.model, *asked, resample_seed)
 

@@ -71,10 +71,8 @@ class Report:
         Raises:
             KeyError: No such row.
         """
-        for row in self.rows:
-            if name in (row.variant.name, row.variant.key):
-                return row
-        raise KeyError(name)
+        by_key = {row.variant.key: row for row in self.rows}
+        return ({row.variant.name: row for row in self.rows} | by_key)[name]
 
     def to_frame(self) -> "pd.DataFrame":
         """The comparison: a row per policy, a column per metric, and what the policy is."""

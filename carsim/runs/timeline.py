@@ -86,8 +86,7 @@ def check_window(first: int, stop: int, n_steps: int, n_layers: int) -> None:
         cure = f"give first step and the step after the last one, such as 0:{min(4, n_steps)}"
         raise InputError(place, problem, cure)
     if (stop - first) * n_layers > MAX_LAYER_STEPS:
-        problem = f"has {stop - first} steps of {n_layers} layers, more than the limit of "
-        problem += f"{MAX_LAYER_STEPS:,} layer-steps"
+        problem = f"is more than the limit of {MAX_LAYER_STEPS:,} layer-steps"
         cure = f"take at most {max(1, MAX_LAYER_STEPS // n_layers)} steps"
         raise InputError(place, problem, cure)
 
@@ -179,9 +178,8 @@ class _Recorder(Phases):
         found, pieces = self._seen[key]
         now = self.now
         self.slices += [TrackSlice(t, of, now + start, now + end) for t, of, start, end in pieces]
-        self._advance(
-            kind if kind == "head" else f"layer {self._layer}: {PHASE_NAMES[kind]}", found
-        )
+        name = kind if kind == "head" else f"layer {self._layer}: {PHASE_NAMES[kind]}"
+        self._advance(name, found)
         return found
 
     def _advance(self, name: str, found: Outcome) -> None:

@@ -138,6 +138,5 @@ def output_op(model: Model, share: Share) -> Op:
     m, d = share.m, model.body.hidden_size
     columns = share.columns(d)
     op = linear_op(model, "out", share, model.body.attended_size, columns)
-    return op._replace(
-        vector_ops=op.vector_ops + m * columns * residual_ops(model), gathered_elements=m * d
-    )
+    summed = op.vector_ops + m * columns * residual_ops(model)
+    return op._replace(vector_ops=summed, gathered_elements=m * d)

@@ -26,11 +26,11 @@ from carsim.base.errors import InputError
 from carsim.base.files import read_json
 from carsim.base.section import FieldError, first_problem
 from carsim.base.yaml_file import MAX_BYTES, shown
+from carsim.workload.body import Size, check_multiple
 
 CURE = "name a config.json of Hugging Face, or its folder"
 PUBLISHED = "take the published value"
 
-Size = Annotated[int, Field(gt=0, le=1_000_000)]
 Layer = Literal["sliding_attention", "full_attention"]
 Stored = Literal["float32", "float16", "bfloat16"]
 Gate = Literal["silu", "swish", "gelu_pytorch_tanh", "gelu"]
@@ -96,9 +96,7 @@ class HfConfig(BaseModel):
         if self.head_dim is None and self.hidden_size % heads:
             problem = f"{heads} do not divide hidden_size {self.hidden_size}, without a head_dim"
             raise FieldError("num_attention_heads", problem, PUBLISHED)
-        if heads % self.kv_heads:
-            problem = f"{heads} is no multiple of num_key_value_heads {self.kv_heads}"
-            raise FieldError("num_attention_heads", problem, PUBLISHED)
+        check_multiple("num_attention_heads", heads, "num_key_value_heads", self.kv_heads)
         if self.layer_types is not None and len(self.layer_types) != layers:
             problem = f"a list of {len(self.layer_types)} where {layers} belong"
             raise FieldError("layer_types", problem, PUBLISHED)
@@ -118,8 +116,7 @@ class HfConfig(BaseModel):
         """A key that this type of model has to have."""
         value = getattr(self, key)
         if value is None:
-            cure = "add it, or take the model's whole config.json"
-            raise FieldError(key, "is missing", cure)
+            raise FieldError(key, "is missing", "add it, or take the model's whole config.json")
         return value
 
 
@@ -267,11 +264,8 @@ def _model(config: HfConfig) -> dict[str, Any]:
         **_experts(config),
         **(_latent(config) if kind in LATENT else {}),
     }
-    head = {
-        "kind": "linear",
-        "vocabulary": config.vocab_size,
-        "embedding": "tied" if config.tie_word_embeddings else "separate",
-    }
+    embedding = "tied" if config.tie_word_embeddings else "separate"
+    head = {"kind": "linear", "vocabulary": config.vocab_size, "embedding": embedding}
     return {"body": body, "head": head, "context": config.max_position_embeddings}
 
 

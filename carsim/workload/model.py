@@ -41,17 +41,12 @@ class DepthTransformer(Section):
         return 0
 
     def stored_weights(self, body: Body) -> int:
-        """Weights held in memory: input projection, layers, classifier."""
-        return (
-            body.hidden_size * self.hidden_size
-            + self.layer_weights
-            + self.hidden_size * self.codebook_size
-        )
+        """Weights held in memory: input projection, layers, classifier.
 
-    @property
-    def layer_weights(self) -> int:
-        """Weights of all its layers: four projections and a two-matrix MLP each."""
-        return self.n_layers * (4 * self.hidden_size**2 + 2 * self.hidden_size * self.ffn_size)
+        A layer has four projections and a two-matrix MLP.
+        """
+        of_layers = self.n_layers * (4 * self.hidden_size + 2 * self.ffn_size)
+        return self.hidden_size * (body.hidden_size + of_layers + self.codebook_size)
 
 
 class LinearHead(GrownSection):

@@ -149,11 +149,8 @@ class _Run:
 
     def _core(self, lane: int) -> Core:
         """The core, or cores, of a lane, with a queue if its depth is limited."""
-        tasks, index = self._tasks(lane), self._index
-        slots = [
-            max((step.slots for step in self._phase.steps if step.is_kv == kv), default=1)
-            for kv in (False, True)
-        ]
+        tasks, index, steps = self._tasks(lane), self._index, self._phase.steps
+        slots = [max((s.slots for s in steps if s.is_kv == kv), default=1) for kv in (False, True)]
         core = Core(self._env, REPLAYER + 1 + lane, self._ports, slots, tasks)
         queues = self._phase.dispatch and self._phase.dispatch.queues
         if queues and tasks:
