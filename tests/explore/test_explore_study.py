@@ -75,8 +75,11 @@ def test_axes_spell_out_their_values(raw, expected):
         ({"objectives": {"latency_s": "least"}}, "should be 'min' or 'max', got 'least'"),
         ({"objectives": ["price_usd"]}, "no metric 'price_usd'; did you mean 'cost_usd'?"),
         ({"constraints": ["dps < 1"]}, "$.constraints: no metric 'dps'; did you mean 'dsp'?"),
-        ({"sampling": {"method": "lhs"}}, "lhs needs a number of points; give it"),
-        ({"sampling": {"points": 3}}, "a grid has as many points as it has; leave it out"),
+        (
+            {"sampling": {"method": "lhs"}},
+            "lhs needs a number of points, and a grid has none; give",
+        ),
+        ({"sampling": {"points": 3}}, "a grid has none; give both or neither"),
         ({"traces": None}, "$.traces: is missing; give traces, or a workload"),
         ({"traces": None, "workload": "txt:1"}, "$.workload: got 'txt:1'; did you mean 'text'?"),
         ({"fidelity": "exact"}, "$.fidelity: should be 'fluid' or 'tile', got 'exact'; choose one"),
