@@ -24,7 +24,7 @@ BAD = [
     ("run --board kv260", "DESIGN: is missing; name one, or say --board"),
     (
         "compare toy.yaml --tricks --set-b a=2",
-        "--tricks: compares policies on A alone; leave out B and ",
+        "--tricks: compares policies on A alone; leave out B",
     ),
     (f"{COMPARE} --tricks --workload video:2", "--tricks: compares policies on A alone"),
     ("compare empty toy.yaml", "empty/summary.json: cannot be read"),

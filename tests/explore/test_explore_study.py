@@ -75,10 +75,7 @@ def test_axes_spell_out_their_values(raw, expected):
         ({"objectives": {"latency_s": "least"}}, "should be 'min' or 'max', got 'least'"),
         ({"objectives": ["price_usd"]}, "no metric 'price_usd'; did you mean 'cost_usd'?"),
         ({"constraints": ["dps < 1"]}, "$.constraints: no metric 'dps'; did you mean 'dsp'?"),
-        (
-            {"sampling": {"method": "lhs"}},
-            "lhs needs a number of points, and a grid has none; give",
-        ),
+        ({"sampling": {"method": "lhs"}}, "lhs needs a number of points, and a grid has none"),
         ({"sampling": {"points": 3}}, "a grid has none; give both or neither"),
         ({"traces": None}, "$.traces: is missing; give traces, or a workload"),
         ({"traces": None, "workload": "txt:1"}, "$.workload: got 'txt:1'; did you mean 'text'?"),
