@@ -10,7 +10,7 @@ from carsim.base.errors import InputError
 from carsim.base.files import write_whole
 from carsim.base.text import Table, number, signed_percent
 from carsim.base.yaml_file import yaml_text
-from carsim.cli.console import output_console, say, show, show_json
+from carsim.cli.console import say, show_json
 from carsim.cli.options import JSON, overriding
 
 POINT = ("workload", "tokens_per_s", "hardware_bound_error", "calibrated_error", "left_out_error")
@@ -64,7 +64,7 @@ def calibrate(design: str, out: str | None, as_json: bool, **given: Any) -> None
     error = found.left_out_error
     mean = "unknown from one point" if error is None else f"{100 * error:.1f} %"
     summary = f"Mean error of the fit: {100 * found.residual:.1f} %; of points left out: {mean}."
-    show(output_console(), [Table(heading, tuple(lines)), summary])
+    say(Table(heading, tuple(lines)), summary)
     click.echo(yaml_text({"machine": {"overheads": section}}, is_short=True), nl=False)
     for note in found.notes:
         click.echo(f"warning: {note}", err=True)

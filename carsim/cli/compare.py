@@ -35,10 +35,8 @@ def compare(a: str, b: str | None, tricks: bool, as_json: bool, **given: Any) ->
     work = work_of(given["workload"], given["traces"])
     set_a, set_b = given["set_a"], given["set_b"]
     if tricks:
-        if b is not None:
-            raise InputError("--tricks", "compares policies on one design", f"leave out {b}")
-        if set_b:
-            raise InputError("--set-b", "changes B, and --tricks has none", "say --set-a")
+        if b is not None or set_b:
+            raise InputError("--tricks", "compares policies on A alone", "leave out B and --set-b")
         _show_tricks(a, set_a, work, as_json)
         return
     if b is None:

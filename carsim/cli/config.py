@@ -11,7 +11,7 @@ from carsim.base.errors import InputError
 from carsim.base.files import write_whole
 from carsim.base.text import Table
 from carsim.cli import LazyGroup
-from carsim.cli.console import in_order, output_console, progress, show
+from carsim.cli.console import in_order, progress, say
 from carsim.cli.options import BOARD, JSON, MODEL, WORKLOAD, design_given, overriding, work_of
 
 
@@ -114,4 +114,4 @@ def list_designs(presets: bool, as_json: bool) -> None:
         click.echo(json.dumps(described, indent=2))
         return
     parts = ((head, [Table(("", ""), tuple(of.items()), 2)]) for head, of in tables.items())
-    show(output_console(), in_order(parts))
+    say(*in_order(parts))

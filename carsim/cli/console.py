@@ -43,16 +43,15 @@ def show(console: Console, parts: Iterable[Part]) -> None:
     with nullcontext() if console.is_terminal else console.capture() as capture:
         for part in parts:
             _print(console, part)
-    if capture is None:
-        return
-    text = "\n".join(line.rstrip() for line in capture.get().splitlines())
-    # Click would write UTF-8 where a terminal says that it knows ASCII alone.
-    click.echo(text.encode(console.encoding, "replace").decode(console.encoding))
+    if capture is not None:
+        text = "\n".join(line.rstrip() for line in capture.get().splitlines())
+        # Click would write UTF-8 where a terminal says that it knows ASCII alone.
+        click.echo(text.encode(console.encoding, "replace").decode(console.encoding))
 
 
-def say(*lines: str) -> None:
-    """Print lines that stand by themselves, each wrapped at the terminal's width."""
-    show(output_console(), lines)
+def say(*parts: Part) -> None:
+    """Print parts that stand by themselves, texts wrapped at the terminal's width."""
+    show(output_console(), parts)
 
 
 def show_json(document: Mapping[str, object]) -> None:
@@ -66,7 +65,7 @@ def print_results(as_json: bool, document: Mapping[str, object], parts: Iterable
     if as_json:
         show_json(document)
     else:
-        show(output_console(), parts)
+        say(*parts)
 
 
 def in_order(sections: Iterable[tuple[str, Sequence[Part]]]) -> Iterator[Part]:

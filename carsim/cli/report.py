@@ -1,7 +1,7 @@
 """``carsim report``: results as an HTML page, as a Pareto front, or as a figure for a paper."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from rich.text import Text
 
 from carsim.base.files import make_folder, write_whole
 from carsim.base.text import count
-from carsim.cli.console import output_console, progress, say, show, show_json
+from carsim.cli.console import progress, say, show_json
 from carsim.cli.options import JSON, FiniteRange, command_of
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from carsim.report.stored_study import StoredStudy
 
 Names = Sequence[str]
+Wanted = Mapping[str, str] | None
+"""Objectives of a front; None for those of the study."""
 
 
 @click.command()
@@ -83,7 +85,9 @@ def report(folders: tuple[str, ...], out: str | None, as_json: bool, **asked: An
     """
     if sum(bool(asked[mode]) for mode in ("front", "plot", "check", "rescue")) > 1:
         raise click.UsageError("--front, --plot, --check and --rescue exclude each other")
-    of_front = asked["objectives"], asked["constraints"]
+    from carsim.explore.pareto import parse_objectives
+
+    of_front = parse_objectives(asked["objectives"]) or None, asked["constraints"]
     if asked["plot"] is not None:
         _draw(folders, asked["plot"], out, asked["width"], *of_front)
         return None
@@ -123,32 +127,29 @@ def _check(folder: Path, new: str | None) -> int:
 
 
 def _draw(
-    folders: Names, what: str, out: str | None, width: float, objectives: Names, constraints: Names
+    folders: Names, what: str, out: str | None, width: float, objectives: Wanted, constraints: Names
 ) -> None:
     """Draw one figure."""
-    from carsim.explore.pareto import parse_objectives
     from carsim.report.plots import write_plot
 
     if out is None:
         raise click.UsageError("--plot needs --out FILE.pdf, .svg or .png")
-    wanted = parse_objectives(objectives) if objectives else None
-    how: dict[str, Any] = {"objectives": wanted, "constraints": constraints}
+    how: dict[str, Any] = {"objectives": objectives, "constraints": constraints}
     with progress("drawing"):
         figure, numbers = write_plot(folders, what, out, width, **how)
     say(f"Written to {figure}, and its numbers to {numbers}")
 
 
 def _show_front(
-    folder: str, objectives: Names, constraints: Names, out: str | None, as_json: bool
+    folder: str, objectives: Wanted, constraints: Names, out: str | None, as_json: bool
 ) -> None:
     """Print the front of what a folder stores, and write it where that is asked for."""
     from carsim.explore.code import code_sha256
-    from carsim.explore.pareto import pareto, parse_objectives
+    from carsim.explore.pareto import pareto
     from carsim.metrics.columns import csv_text
     from carsim.report.stored_study import read_study
 
-    wanted = parse_objectives(objectives) if objectives else None
-    study = read_study(Path(folder)).seen(wanted, constraints)
+    study = read_study(Path(folder)).seen(objectives, constraints)
     if study.front.empty:
         pareto(study.frame, study.objectives, study.constraints)  # says why
     files = [] if out is None else ["pareto.csv"]
@@ -200,4 +201,4 @@ def print_front(study: "StoredStudy") -> None:
     fitting = count(len(study.fitting), "point")
     title = f"{study.name}: {len(front):,} of {fitting} that fit {verb} on the front"
     notes = filter(None, [origin_note(study.frame), *front_notes(study)])
-    show(output_console(), [Text(title, style="bold"), front_table(study), *notes])
+    say(Text(title, style="bold"), front_table(study), *notes)

@@ -11,15 +11,7 @@ import click
 
 from carsim.base.errors import InputError
 from carsim.base.plugins import loaded_plugins
-from carsim.cli.console import (
-    in_order,
-    output_console,
-    print_results,
-    progress,
-    say,
-    show,
-    show_json,
-)
+from carsim.cli.console import in_order, print_results, progress, say, show_json
 from carsim.cli.options import (
     BOARD,
     JSON,
@@ -164,10 +156,10 @@ def _show(report: "Report", length: str | None) -> None:
     run = stored(report)
     if length == "quiet":
         warnings = (f"warning: {warning}" for warning in run.warnings)
-        show(output_console(), [policies_table(run, own_only=True), *warnings])
+        say(policies_table(run, own_only=True), *warnings)
     else:
         more = more_sections(run) if length == "full" else ()
-        show(output_console(), in_order([*short_sections(run), *more]))
+        say(*in_order([*short_sections(run), *more]))
 
 
 def _repeat(run_command: click.Command, folder: str, as_json: bool) -> int | None:

@@ -1,9 +1,7 @@
 """``carsim trace``: what trace files hold."""
 
-import csv
 import json
 import math
-import sys
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -13,7 +11,7 @@ import click
 from carsim.base.errors import InputError
 from carsim.base.text import Table, count
 from carsim.cli import LazyGroup, complain
-from carsim.cli.console import in_order, output_console, show
+from carsim.cli.console import in_order, say
 from carsim.cli.options import JSON
 
 if TYPE_CHECKING:
@@ -41,8 +39,7 @@ def info(file: str, as_json: bool) -> None:
     if as_json:
         click.echo(_as_json(loaded, stats))
         return
-    tables = _tables(loaded, stats)
-    show(output_console(), in_order((table.title, [table]) for table in tables))
+    say(*in_order((table.title, [table]) for table in _tables(loaded, stats)))
 
 
 @trace.command(name="list")
@@ -76,15 +73,15 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
         complain(f"skipped: {each.place}: {each.problem}")
     rows = [(_row if as_csv else _in_short)(trace) for trace in traces]
     if as_csv:
-        from carsim.metrics.columns import cell
+        import pandas as pd
 
-        writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({name: cell(text) for name, text in row.items()} for row in rows)
+        from carsim.metrics.columns import csv_text
+
+        click.echo(csv_text(pd.DataFrame(rows)), nl=False)
         return
 
     table = Table(tuple(rows[0]), tuple(tuple(row.values()) for row in rows), len(rows[0]))
-    show(output_console(), [table, *(each.title for each in traces if each.meta.made_up)])
+    say(table, *(each.title for each in traces if each.meta.made_up))
 
 
 def _all_by_name() -> "list[Path]":

@@ -44,7 +44,12 @@ def validate(name: str | None, every: bool, short: bool, as_json: bool) -> int |
     if short and name not in (None, "fidelity"):
         raise click.UsageError("--short goes with all parts or fidelity")
     if name == CLAIMS:
-        _show_claims(as_json)
+        from carsim.validate.claims import claims, claims_page
+
+        if as_json:
+            show_json({"claims": claims()})
+        else:
+            click.echo(claims_page(), nl=False)
         return None
     from carsim.validate.parts import work_out
 
@@ -52,16 +57,6 @@ def validate(name: str | None, every: bool, short: bool, as_json: bool) -> int |
         parts = work_out([name] if name else list(PART_NAMES), short, tell)
     print_results(as_json, _document(parts), _output(parts, every, brief=name is None))
     return None if all(part.ok for part in parts) else OUT_OF_BOUNDS
-
-
-def _show_claims(as_json: bool) -> None:
-    """Print the ledger as JSON, or as a page of Markdown."""
-    from carsim.validate.claims import claims, claims_page
-
-    if as_json:
-        show_json({"claims": claims()})
-    else:
-        click.echo(claims_page(), nl=False)
 
 
 def _output(parts: "Sequence[Part]", every: bool, brief: bool) -> "Iterator[Printed]":

@@ -193,10 +193,8 @@ def _held(asked: Asked, _: Evaluator) -> Cell:
     rule, kv_held = sources.rule(attention), sources.kv_held(attention, video)
     uses = capacity(design, video, rule, kv_held)
     rows = [*memory_rows(uses), *(row for _, row in buffer_rows(design, video))]
-    return {
-        **_shares(rows),
-        "used": sum(use.used_bytes for use in uses) / GB,
-    }
+    used_gb = sum(use.used_bytes for use in uses) / GB
+    return {**_shares(rows), "used": used_gb}
 
 
 def _shares(rows: Sequence[FitRow]) -> Cell:
@@ -208,11 +206,8 @@ def _shares(rows: Sequence[FitRow]) -> Cell:
 def _priced(asked: Asked, _: Evaluator) -> Cell:
     """Joules of a MAC, a vector operation, a byte on chip, and a byte of each memory."""
     design, none = asked.design, Resources({})
-    names = sorted(design.board.memories)
-    units: list[dict[str, Any]] = [
-        *({figure: 1} for figure in WORK[1:]),
-        *({"dram_bytes": {name: 1}} for name in names),
-    ]
+    units: list[dict[str, Any]] = [{figure: 1} for figure in WORK[1:]]
+    units += [{"dram_bytes": {name: 1}} for name in sorted(design.board.memories)]
     return {"joules": [energy(design, Activity(**each), none).board.value_j for each in units]}
 
 

@@ -19,7 +19,7 @@ from carsim.base.errors import SolverError
 from carsim.explore.bounds import bounds_of, unbounded
 from carsim.explore.grid import Floats, GridStudy, Step
 from carsim.explore.pareto import directions
-from carsim.explore.points import Point, held_constraints, no_points
+from carsim.explore.points import Point, held_constraints
 from carsim.explore.store import Store
 from carsim.explore.study import Study
 from carsim.explore.workers import Result, Workers
@@ -63,7 +63,7 @@ class CertifiedFront:
         self._passing = np.flatnonzero(self._grid.passing())
         self.total = len(self._passing)
         if not self.total:
-            raise no_points(study)
+            raise study.no_points
         self._structures = self._grid.structures()[self._passing]
         bounds, lacks = bounds_of(self._grid)
         self._bounds: Floats = bounds[self._passing]

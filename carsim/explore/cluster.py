@@ -71,14 +71,11 @@ class Cluster(workers.Workers):
         Raises:
             InputError: The scheduler is gone, or all of its workers are.
         """
-        if self._client.status != "running":
-            problem = "the scheduler is gone"
-        elif not self._client.nthreads():
-            problem = "the scheduler has lost all of its workers"
-        else:
-            return
-        cure = "start one, then the same command again: what is stored stays"
-        raise InputError(self._place, problem, cure)
+        runs = self._client.status == "running"
+        if not (runs and self._client.nthreads()):
+            problem = f"the scheduler {'has lost all of its workers' if runs else 'is gone'}"
+            cure = "start one, then the same command again: what is stored stays"
+            raise InputError(self._place, problem, cure)
 
     def close(self) -> None:
         """Leave the cluster."""

@@ -202,8 +202,18 @@ class Fitted:
 
     @cached_property
     def hardware(self) -> str:
-        """Key of its hardware."""
-        return hardware_key(self.asked.design)
+        """Equal for designs whose phases are equal, however they are scheduled and paid for.
+
+        What no phase depends on is left out by name; all else counts as hardware.
+        """
+        design = self.asked.design
+        raw = design.model_dump(mode="json", exclude={"name", "description", "energy"})
+        raw["policy"] = design.policy.model_dump(include={"batch", "tokens_per_step"})
+        for field in design.board.UNTIMED:
+            raw["board"].pop(field, None)
+        for memory in raw["board"]["memories"].values():
+            del memory["capacity_gib"], memory["reserve_mib"]
+        return json.dumps(raw, sort_keys=True)
 
     @cached_property
     def structure(self) -> str:
@@ -314,20 +324,6 @@ class Machines:
             ]
             chosen, video = variant or first.asked.variant, first.asked.video
             yield from simulate_rows(candidates, chosen, batches, video, phases)
-
-
-def hardware_key(design: Design) -> str:
-    """Equal for designs whose phases are equal, however they are scheduled and paid for.
-
-    What no phase depends on is left out by name; all else counts as hardware.
-    """
-    raw = design.model_dump(mode="json", exclude={"name", "description", "energy"})
-    raw["policy"] = {"batch": design.policy.batch, "tokens_per_step": design.policy.tokens_per_step}
-    for field in design.board.UNTIMED:
-        raw["board"].pop(field, None)
-    for memory in raw["board"]["memories"].values():
-        del memory["capacity_gib"], memory["reserve_mib"]
-    return json.dumps(raw, sort_keys=True)
 
 
 class Kept(Generic[Item]):

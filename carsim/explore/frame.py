@@ -13,8 +13,8 @@ from carsim.base.files import write_whole
 from carsim.base.text import count
 from carsim.decisions.trace.meta import SYNTHETIC
 from carsim.explore.code import MANIFEST
-from carsim.explore.columns import result_columns
 from carsim.explore.store import STORE_FILE, Store
+from carsim.explore.study import result_columns
 from carsim.metrics import METRICS
 from carsim.metrics.columns import csv_text
 

@@ -2,7 +2,7 @@
 
 import math
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import chain
 from time import process_time
@@ -17,15 +17,7 @@ from carsim.design.load import PRESET_PATHS, override
 from carsim.explore.axis import PSEUDO_PATHS, Axis
 from carsim.explore.evaluate import Asked, Evaluator
 from carsim.explore.parcel import study_of
-from carsim.explore.points import (
-    COLUMN_PATHS,
-    SOFT_PATHS,
-    Point,
-    changes_of,
-    check_size,
-    field_of,
-    make_point,
-)
+from carsim.explore.points import ALIKE_PATHS, Point, changes_of, check_size, field_of, make_point
 from carsim.explore.study import Study
 from carsim.explore.workers import Workers
 
@@ -115,7 +107,7 @@ class GridStudy:
         """Equal numbers for points of the flattened grid that can be simulated together."""
         numbers = np.zeros(self.shape, np.intp)
         for places, axis in zip(np.indices(self.shape, sparse=True), self.axes, strict=True):
-            if not _is_below(axis, (*SOFT_PATHS, *COLUMN_PATHS)):
+            if not _is_below(axis, ALIKE_PATHS):
                 numbers = numbers * len(axis.values) + places
         return numbers.ravel()
 
@@ -154,12 +146,10 @@ class GridStudy:
         shape = _shape(self._values(self._held(without)))
         ends = range(0, math.prod(shape), PART)
         parts = [Block(without, make, slice(begin, begin + PART)) for begin in ends]
-        if self._workers is None or len(parts) == 1:
-            every = chain.from_iterable(map(self.cells, parts))
-        else:
-            every = chain.from_iterable(self._elsewhere(self._workers, parts))
+        is_alone = self._workers is None or len(parts) == 1
+        made = map(self.cells, parts) if is_alone else self._elsewhere(parts)
         cells = []
-        for cell in every:
+        for cell in chain.from_iterable(made):
             cells.append(cell)
             self._done += 1
             self._step(self._done, self._total)
@@ -170,16 +160,13 @@ class GridStudy:
         names = dict.fromkeys(name for cell in cells for name in cell or ())
         found = {}
         for name in names:
-            arrays = [
-                None if cell is None else np.asarray(cell.get(name, 0.0), float) for cell in cells
-            ]
-            most = tuple(map(max, zip(*(a.shape for a in arrays if a is not None), strict=True)))
-            whole = np.zeros((len(cells), *most))
-            for place, array in enumerate(arrays):
-                if array is None:
-                    whole[place] = np.nan
-                else:
-                    whole[place, ...][tuple(map(slice, array.shape))] = array
+            known = {n: cell.get(name, 0.0) for n, cell in enumerate(cells) if cell is not None}
+            arrays = {place: np.asarray(figure, float) for place, figure in known.items()}
+            most = tuple(map(max, zip(*(a.shape for a in arrays.values()), strict=True)))
+            whole = np.full((len(cells), *most), np.nan)
+            for place, array in arrays.items():
+                whole[place] = 0.0
+                whole[place, ...][tuple(map(slice, array.shape))] = array
             found[name] = whole.reshape(*shape, *most)
         return found
 
@@ -192,10 +179,9 @@ class GridStudy:
 
     # ---------------------------------------------------------------- private
 
-    def _elsewhere(
-        self, workers: Workers, parts: Sequence[Block]
-    ) -> Iterator[Sequence[Cell | None]]:
-        for cells, seconds in workers.each(_cells_of, parts):
+    def _elsewhere(self, parts: Sequence[Block]) -> Iterator[Iterable[Cell | None]]:
+        assert self._workers is not None
+        for cells, seconds in self._workers.each(_cells_of, parts):
             self.processor_s += seconds
             yield cells
 

@@ -6,10 +6,10 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from carsim.base.errors import InputError
 from carsim.base.groups import grouped
@@ -22,13 +22,14 @@ DECISION_PATHS = ("policy.tau", "policy.decision_scope")
 SOFT_PATHS = (*DECISION_PATHS, "policy.schedule", "energy", "trace", "replay")
 """Axes below these leave the phases of the hardware as they are: such points are neighbours."""
 
-COLUMN_PATHS = (
+ALIKE_PATHS = (
+    *SOFT_PATHS,
     "board",
     "machine.exchange_bytes_per_cycle",
     *(f"machine.{name}.{each}" for name, names in SECTION_COLUMNS.items() for each in names),
 )
-"""Axes of numbers in which designs that are simulated together may differ; designs whose buffers
-hold other numbers of tiles are not."""
+"""Axes in which designs that are simulated together may differ: of numbers, or as above. Designs
+whose buffers hold other numbers of tiles are not."""
 
 _encode = json.JSONEncoder(default=repr).encode
 _encode_sorted = json.JSONEncoder(default=repr, sort_keys=True).encode
@@ -64,7 +65,7 @@ class Point:
 def chunks_of(points: Iterable[Point]) -> list[list[Point]]:
     """Points whose hardware is simulated together; those that share it side by side."""
     ordered = sorted(points, key=lambda point: point.without(*SOFT_PATHS))
-    structures = (point.without(*SOFT_PATHS, *COLUMN_PATHS) for point in ordered)
+    structures = (point.without(*ALIKE_PATHS) for point in ordered)
     return list(grouped(zip(structures, ordered, strict=True)).values())
 
 
@@ -76,19 +77,12 @@ def make_points(study: Study) -> list[Point]:
     """
     drawn = grid_values(study) if study.file.sampling.method == "grid" else _drawn(study)
     points: dict[str, Point] = {}
-    for values in drawn:
+    for values in filter(partial(passes, study), drawn):
         point = make_point(study, len(points), values)
         points.setdefault(point.id, point)
     if not points:
-        raise no_points(study)
+        raise study.no_points
     return list(points.values())
-
-
-def no_points(study: Study) -> InputError:
-    """Error message if no point passes the filters."""
-    filters = "; ".join(each.text for each in study.filters)
-    place, problem = f"study {study.name}: $.filters", f"leave no point: {filters}"
-    return InputError(place, problem, "widen an axis or drop a filter")
 
 
 def make_point(study: Study, ordinal: int, values: Mapping[str, Any]) -> Point:
@@ -126,7 +120,7 @@ def field_of(study: Study, point: Point, name: str) -> Any:
 
 
 def grid_values(study: Study) -> Iterator[dict[str, Any]]:
-    """All combinations of the values of a study's axes that pass its filters, in order.
+    """All combinations of the values of a study's axes, in order.
 
     Raises:
         InputError: More than :data:`~carsim.explore.study.MOST_POINTS` combinations.
@@ -134,9 +128,7 @@ def grid_values(study: Study) -> Iterator[dict[str, Any]]:
     check_size(study)
     names = [axis.name for axis in study.axes]
     for combination in itertools.product(*(axis.values for axis in study.axes)):
-        values = dict(zip(names, combination, strict=True))
-        if passes(study, values):
-            yield values
+        yield dict(zip(names, combination, strict=True))
 
 
 def check_size(study: Study) -> None:
@@ -152,12 +144,6 @@ def check_size(study: Study) -> None:
         raise InputError(f"study {study.name}: $.axes", problem, cure)
 
 
-def latin_hypercube(points: int, axes: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Shares of each axis, float[points, axes]; every axis has one point in each of its strata."""
-    strata = np.stack([rng.permutation(points) for _ in range(axes)], axis=1)
-    return (strata + rng.random((points, axes))) / points
-
-
 def changes_of(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
     """Fields that axis values set, and those that all points share."""
     changes = dict(study.file.set)
@@ -170,12 +156,11 @@ def changes_of(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _drawn(study: Study) -> Iterator[dict[str, Any]]:
-    """A Latin hypercube of axis values, of which those that pass the filters are kept."""
+    """A Latin hypercube of axis values: every axis has one point in each of its strata."""
     wanted = study.file.sampling.points
     assert wanted is not None  # checked when the study was read
     rng = np.random.default_rng(study.file.sampling.seed)
-    for shares in latin_hypercube(wanted, len(study.axes), rng):
+    strata = np.stack([rng.permutation(wanted) for _ in study.axes], axis=1)
+    for shares in (strata + rng.random(strata.shape)) / wanted:
         pairs = zip(study.axes, shares, strict=True)
-        values = {axis.name: axis.at(float(share)) for axis, share in pairs}
-        if passes(study, values):
-            yield values
+        yield {axis.name: axis.at(float(share)) for axis, share in pairs}

@@ -21,14 +21,7 @@ from carsim.base.environment import library
 from carsim.explore.axis import Axis
 from carsim.explore.evaluate import Row
 from carsim.explore.pareto import directions, front
-from carsim.explore.points import (
-    Point,
-    grid_values,
-    held_constraints,
-    make_point,
-    no_points,
-    passes,
-)
+from carsim.explore.points import Point, grid_values, held_constraints, make_point, passes
 from carsim.explore.store import Store
 from carsim.explore.study import MOST_POINTS, Study
 from carsim.explore.workers import Result
@@ -115,7 +108,7 @@ class Searcher:
             if neighbour is None:
                 self._exhausted = True
                 if not self.known and not self._pending:
-                    raise no_points(self._study)
+                    raise self._study.no_points
                 return []
             self._trials.enqueue_trial(self._params(neighbour))
         return [point]

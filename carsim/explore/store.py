@@ -33,10 +33,9 @@ from carsim.base.files import make_folder, reason, unwritable, write_whole
 from carsim.base.text import shortened
 from carsim.base.yaml_file import shown
 from carsim.explore.code import code_sha256
-from carsim.explore.columns import result_columns
 from carsim.explore.evaluate import Row
 from carsim.explore.points import Point
-from carsim.explore.study import Study
+from carsim.explore.study import Study, result_columns
 
 STORE_FILE, LOCK_FILE, STUDY_FILE = "store.txt", "store.lock", "study.yaml"
 SCHEMA = "5"
@@ -136,7 +135,10 @@ class Store(AbstractContextManager["Store"]):
         }
         if not self.facts:
             self._write(wanted, ())
-        self._check(wanted)
+        for key, problem in FOREIGN.items():
+            if self.facts.get(key) != wanted[key]:
+                cure = "name another folder, or go back to what made it"
+                raise InputError(str(self.path), problem.format(**{**wanted, **self.facts}), cure)
         if self.damaged:
             self._report()
             self._write(self.facts, self._lines())
@@ -210,7 +212,15 @@ class Store(AbstractContextManager["Store"]):
         """Take in the facts, and find the last sound line of each point."""
         self._file.seek(0)
         first = self._file.readline(MOST_BYTES)
-        self._take_facts(first)
+        if (facts := _sound(first)) is None:
+            problem = "is no store of carsim, or its first line is damaged"
+            cure = "restore a copy of it, or name another folder"
+            raise InputError(str(self.path), problem, cure)
+        self.facts = json.loads(facts)
+        if (schema := self.facts["schema"]) != SCHEMA:
+            problem = f"is a store of schema {shown(schema)}; this carsim has {SCHEMA}"
+            cure = "name another folder, or read it with the carsim that wrote it"
+            raise InputError(str(self.path), problem, cure)
         self._places, self.damaged, self._size = {}, [], len(first)
         for number, line in enumerate(iter(partial(self._file.readline, MOST_BYTES), b""), 2):
             if (text := _sound(line)) is None:
@@ -220,18 +230,6 @@ class Store(AbstractContextManager["Store"]):
                 place = _Place(int(ordinal), status.decode(), self._size, len(line))
                 self._places[key.decode()] = place
             self._size += len(line)
-
-    def _take_facts(self, line: bytes) -> None:
-        if (text := _sound(line)) is None:
-            problem = "is no store of carsim, or its first line is damaged"
-            cure = "restore a copy of it, or name another folder"
-            raise InputError(str(self.path), problem, cure)
-        self.facts = json.loads(text)
-        if self.facts["schema"] != SCHEMA:
-            schema = shown(self.facts["schema"])
-            problem = f"is a store of schema {schema}; this carsim has {SCHEMA}"
-            cure = "name another folder, or read it with the carsim that wrote it"
-            raise InputError(str(self.path), problem, cure)
 
     def _lines(self) -> Iterator[bytes]:
         """The line of each point, by ordinal."""
@@ -252,7 +250,9 @@ class Store(AbstractContextManager["Store"]):
         except OSError as error:
             with suppress(OSError):
                 os.truncate(self.path, self._size)
-            raise self._unwritten(error) from None
+            refused = unwritable(self.path, error)
+            cure = f"{refused.cure}, then start the same command again: what is stored stays"
+            raise InputError(refused.place, refused.problem, cure) from None
 
     def _write(self, facts: Mapping[str, Any], lines: Iterable[bytes]) -> None:
         """Write the whole file anew."""
@@ -270,18 +270,6 @@ class Store(AbstractContextManager["Store"]):
             named = shortened(", ".join(self.damaged), 100)
             cure = "the same sweep or search mends it and evaluates again what is lost"
             log.warning("carsim: %s: is damaged (%s); %s", self.path, named, cure)
-
-    def _check(self, wanted: Mapping[str, Any]) -> None:
-        """Refuse the store of another study, or of other code."""
-        for key, problem in FOREIGN.items():
-            if self.facts.get(key) != wanted[key]:
-                cure = "name another folder, or go back to what made it"
-                raise InputError(str(self.path), problem.format(**{**wanted, **self.facts}), cure)
-
-    def _unwritten(self, error: OSError) -> InputError:
-        refused = unwritable(Path(str(self.path)), error)
-        again = "then start the same command again: what is stored stays"
-        return InputError(refused.place, refused.problem, f"{refused.cure}, {again}")
 
 
 def checksum(text: bytes) -> bytes:

@@ -20,7 +20,6 @@ from carsim.decisions.trace.shipped import trace_path
 from carsim.design import Design
 from carsim.design.load import MODEL_FILE, PRESET_PATHS, design_path, preset
 from carsim.explore.axis import PSEUDO_PATHS, VIDEO_PATHS, Axis, parse_axis
-from carsim.explore.columns import result_columns
 from carsim.explore.expression import Expression
 from carsim.explore.pareto import direction_of
 from carsim.metrics import METRICS
@@ -29,6 +28,11 @@ from carsim.workload.workload import Workload, workload_of
 
 MOST_POINTS = 1_000_000
 """Points of one study at most; more is a mistake in an axis."""
+
+OUTCOME = ("status", "reason", "seconds")
+"""Columns of a result before its metrics. Of ``status``, only ``ok`` is an answer: ``misfit`` does
+not fit its board, ``invalid`` is refused, and ``failed`` could not be evaluated, since processes
+died of it."""
 
 Direction = Literal["min", "max"]
 Count = Annotated[int, Field(ge=1, le=MOST_POINTS)]
@@ -119,6 +123,13 @@ class Study:
     def base(self) -> Design:
         """The design that points change, unless they name another."""
         return next(iter(self.designs.values()))
+
+    @property
+    def no_points(self) -> InputError:
+        """Error message if no point passes the filters."""
+        filters = "; ".join(each.text for each in self.filters)
+        place, problem = f"study {self.name}: $.filters", f"leave no point: {filters}"
+        return InputError(place, problem, "widen an axis or drop a filter")
 
     @cached_property
     def inputs_sha256(self) -> str:
@@ -229,6 +240,11 @@ def value_of(found: Any, path: str) -> Any:
     return found
 
 
+def result_columns() -> tuple[str, ...]:
+    """Columns of a frame of results beside ``point`` and the axes, with all metrics of today."""
+    return (*OUTCOME, *METRICS)
+
+
 # -------------------------------------------------------------------- private
 
 
@@ -283,11 +299,10 @@ def _check_paths(study: Study, place: str, places: Mapping[str, str]) -> None:
                 problem = f"{dotted} is set by {owner[dotted]}, too"
                 raise InputError(where, problem, "set it in one place")
             owner[dotted] = f"the axis {axis.name}"
-    sampling, where = study.file.sampling, f"{place}: $.sampling.points"
-    if sampling.method == "grid" and sampling.points is not None:
-        raise InputError(where, "a grid has as many points as it has", "leave it out")
-    if sampling.method != "grid" and sampling.points is None:
-        raise InputError(where, "lhs needs a number of points", "give it")
+    sampling = study.file.sampling
+    if (sampling.method == "lhs") != (sampling.points is not None):
+        problem, cure = "lhs needs a number of points, and a grid has none", "give both or neither"
+        raise InputError(f"{place}: $.sampling.points", problem, cure)
 
 
 def _check_path(base: Design, dotted: str, place: str, *values: Any) -> None:

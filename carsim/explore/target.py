@@ -227,12 +227,9 @@ class _Search:
             return
         yield most
         if most.reaches:
-
-            def reaches(size: Size) -> bool:
-                found = at(size)
-                return found is not None and found.reaches
-
-            yield from filter(None, [at(SIZES[bisect_left(SIZES[:largest], True, key=reaches)])])
+            smaller = SIZES[:largest]
+            least = bisect_left(smaller, True, key=lambda size: getattr(at(size), "reaches", False))
+            yield from filter(None, [at(SIZES[least])])
 
     def _tried(self, machine: _Machine, batch: int, size: Size) -> SizedMachine | None:
         """A design of this size, simulated; None where it does not fit."""

@@ -165,7 +165,7 @@ class Answers:
         state = self._state(shown)
         point = self._point(state)
         parts: list[Any] = []
-        for pinned in map(_pin, state.pins):
+        for pinned in map(TabState.of_query, state.pins):
             comparison = RunComparison(self._point(pinned).run, point.run)
             what, changed = spec_table(comparison), changed_table(comparison)
             tables = view.table_of(what, "what differs"), view.table_of(changed, "figures of both")
@@ -225,14 +225,14 @@ class Answers:
                 parts[f"{key}.options"] = _options(field.options, text)
             elif field.choices:
                 parts[f"{key}-slider.value"] = _nearest(field.options, text)
-        seen = TabState.of_query(shown, "") if shown else None
+        seen = TabState.of_query(shown) if shown else None
         if seen is None or (seen.point, seen.pins) != (state.point, state.pins):
             parts |= self._results(state, point, there)
         return parts
 
     def _results(self, state: TabState, point: SimulatedPoint, there: str | None) -> Parts:
         run, design = point.run, point.design
-        pins = map(_pin, state.pins)
+        pins = map(TabState.of_query, state.pins)
         pinned = {f"pinned: {each.title}": self._point(each).run for each in pins}
         policies = shown_policies({"": run})
         policies += [Shown(name, other.own, other) for name, other in pinned.items()]
@@ -280,10 +280,6 @@ def _after(state: TabState, before: SimulatedPoint, key: str, text: str) -> TabS
     if key == "pin":
         return replace(state, pins=tuple(dict.fromkeys((*state.pins, state.point.query))))
     return replace(state, pins=()) if key == "unpin" else state
-
-
-def _pin(query: str) -> TabState:
-    return TabState.of_query(query, "")
 
 
 def _place_of(state: TabState, point: SimulatedPoint) -> tuple[int, int]:

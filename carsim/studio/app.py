@@ -69,10 +69,14 @@ def _answer_at_once(app: Dash, ask: Ask) -> None:
 
 
 def _answer_later(app: Dash, at_once: Ask, later: Ask) -> None:
-    def answer(ask: Ask, method: str, parts: Sequence[str], *more: Any, sign: str = "") -> None:
-        running = _sign(sign) if sign else None
+    def answer(
+        ask: Ask, method: str, parts: Sequence[str], *more: Any, sign: str = "", once: bool = False
+    ) -> None:
+        """Answer whenever a state is shown; once, when a user does something about it."""
+        shown_by = State("shown", "data") if once else Input("later", "data")
+        how = {"running": _sign(sign) if sign else None, "prevent_initial_call": once}
 
-        @app.callback(_outputs(parts), [Input("later", "data"), *more], running=running)
+        @app.callback(_outputs(parts, allow_duplicate=once), [shown_by, *more], **how)
         def follow(shown: str | None, *given: Any) -> Parts:
             if shown is None:
                 raise PreventUpdate
@@ -85,22 +89,12 @@ def _answer_later(app: Dash, at_once: Ask, later: Ask) -> None:
     answer(at_once, "comparison", ["comparison.children"])
     fronted = State("fronted", "data")
     answer(later, "front", ["front-place.children", "fronted.data"], _there("front"), fronted)
-
-    def once(ask: Ask, method: str, parts: Sequence[str], given: Input, sign: str) -> None:
-        """An answer to something that a user does, about what is shown."""
-        inputs, running = [State("shown", "data"), given], _sign(sign)
-        outputs = _outputs(parts, allow_duplicate=True)
-
-        @app.callback(outputs, inputs, prevent_initial_call=True, running=running)
-        def answer_once(shown: str, given: Any) -> Parts:
-            return _told(parts, ask, method, shown, given)
-
-    opened = ["url.search", "trouble.children"]
-    once(at_once, "open_point", opened, Input("front", "clickData"), "busy")
-    listed = ["tricks.children"]
-    once(later, "tricks", listed, Input("list-tricks", "n_clicks"), "tricks-busy")
-    sized = ["machines.children", "target-error.children"]
-    once(later, "target", sized, Input("target", "value"), "target-busy")
+    opened, clicked = ["url.search", "trouble.children"], Input("front", "clickData")
+    answer(at_once, "open_point", opened, clicked, sign="busy", once=True)
+    listed, asked = ["tricks.children"], Input("list-tricks", "n_clicks")
+    answer(later, "tricks", listed, asked, sign="tricks-busy", once=True)
+    sized, target = ["machines.children", "target-error.children"], Input("target", "value")
+    answer(later, "target", sized, target, sign="target-busy", once=True)
 
 
 def _told(parts: Sequence[str], ask: Ask, *question: Any) -> Parts:

@@ -110,12 +110,11 @@ class Field:
         if not self.is_of_design:
             return state.with_option(self.path, text)
         path = self.path_in(design)
-        unchanged = TabState(state.design)
-        if self.path in PRESET_PATHS:
-            is_same = text in ("", self.text(unchanged, design))
-            return _keeping(state.with_change(path, None if is_same else text), design)
-        is_same = text == self.text(unchanged, base_of(state))
-        return state.with_change(path, None if is_same else self.form.format(text))
+        is_preset = self.path in PRESET_PATHS
+        usual = self.text(TabState(state.design), design if is_preset else base_of(state))
+        is_same = text == usual or (is_preset and not text)
+        after = state.with_change(path, None if is_same else self.form.format(text))
+        return _keeping(after, design) if is_preset else after
 
 
 def plain(value: Any) -> str:

@@ -103,7 +103,7 @@ def _figures(query: str, files: tuple[tuple[str, int], ...]) -> Mapping[str, Any
 
 def _opened(query: str, files: tuple[tuple[str, int], ...]) -> tuple[Design, Sources]:
     """The design of a state, and what it decodes."""
-    state = TabState.of_query(query, "")
+    state = TabState.of_query(query)
     given = [_trace(*files[1])] if state.trace else []
     design = open_design(state.design, state.overrides, state.work)
     return design, sources_of(design, given, state.work)

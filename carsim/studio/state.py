@@ -19,6 +19,8 @@ OPTIONS = ("trace", "workload")
 VIEW = ("store", "step", "layer", "over", "by", "metric")
 """Keys that say what is looked at: a stored sweep, the layer-step of the timeline, a sweep."""
 
+KEYS = ("design", *OPTIONS, *VIEW)
+
 
 @dataclass(frozen=True)
 class TabState:
@@ -51,7 +53,7 @@ class TabState:
     metric: str = ""
 
     @classmethod
-    def of_query(cls, query: str, design: str) -> "TabState":
+    def of_query(cls, query: str, design: str = "") -> "TabState":
         """The state of an address.
 
         Args:
@@ -64,25 +66,19 @@ class TabState:
         >>> TabState.of_query("?machine.cores=6&trace=vilau_8f", "kv260").overrides
         ['machine.cores=6']
         """
-        known: dict[str, Any] = {"design": design}
-        changes: dict[str, str] = {}
-        pins: list[str] = []
-        for key, value in parse_qsl(query.removeprefix("?"), keep_blank_values=True):
-            if key == "pin":
-                pins.append(value)
-            elif key in ("design", *OPTIONS, *VIEW):
-                known[key] = value
-            elif "." in key:
-                changes[key] = value
-            else:
+        given = parse_qsl(query.removeprefix("?"), keep_blank_values=True)
+        for key, _ in given:
+            if key not in ("pin", *KEYS) and "." not in key:
                 problem = f"{shown(key)} is no part of a design"
                 raise InputError("address", problem, "take the link of a studio")
-        return cls(**known, changes=changes, pins=tuple(pins))
+        known: dict[str, Any] = {"design": design} | {k: v for k, v in given if k in KEYS}
+        changes = {path: value for path, value in given if "." in path}
+        return cls(**known, changes=changes, pins=tuple(v for k, v in given if k == "pin"))
 
     @property
     def query(self) -> str:
         """The address of this state, from the question mark on."""
-        given = [(key, getattr(self, key)) for key in ("design", *OPTIONS, *VIEW)]
+        given = [(key, getattr(self, key)) for key in KEYS]
         pins = [("pin", pin) for pin in self.pins]
         pairs = [*given, *self.changes.items(), *pins]
         return "?" + urlencode([(key, value) for key, value in pairs if value], safe="/:[]{},")

@@ -117,7 +117,4 @@ def test_nothing_else_writes_csv():
         path.relative_to(package).as_posix(): len(writes.findall(path.read_text(encoding="utf-8")))
         for path in package.rglob("*.py")
     }
-    assert {name: n for name, n in found.items() if n} == {
-        "metrics/columns.py": 1,
-        "cli/trace.py": 1,
-    }
+    assert {name: n for name, n in found.items() if n} == {"metrics/columns.py": 1}

@@ -22,8 +22,11 @@ BAD = [
     (f"{RUN} --workload text", "and so does --trace; give"),
     ("run zcu102 --model x", "DESIGN: has a board and a model already"),
     ("run --board kv260", "DESIGN: is missing; name one, or say --board"),
-    ("compare toy.yaml --tricks --set-b a=2", "--set-b: changes B, and --tricks has none; say --s"),
-    (f"{COMPARE} --tricks --workload video:2", "--tricks: compares policies on one design"),
+    (
+        "compare toy.yaml --tricks --set-b a=2",
+        "--tricks: compares policies on A alone; leave out B",
+    ),
+    (f"{COMPARE} --tricks --workload video:2", "--tricks: compares policies on A alone"),
     ("compare empty toy.yaml", "empty/summary.json: cannot be read"),
     (f"{COMPARE} --set-b machine.coers=2", "--set-b machine.coers: unknown key 'coers'; did you"),
     (
