@@ -104,6 +104,14 @@ def test_where_nothing_is_decided_every_core_keeps_its_own() -> None:
     assert everyone.loads(plan.hw, plan.schedule_of(False))[0].tolist() == [[2, 1, 1]]
 
 
+def test_sequences_are_assigned_in_parts_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = make_plan("pack", cores=3)
+    cases = MlpCases(np.random.default_rng(0).random((23, 4)) < 0.5, np.zeros(23, np.int64))
+    whole = cases.loads(plan.hw, plan.schedule_of(True))
+    monkeypatch.setattr("carsim.machine.cases.ASSIGNED", 12)  # three cases at a time
+    np.testing.assert_equal(cases.loads(plan.hw, plan.schedule_of(True)), whole)
+
+
 @pytest.mark.parametrize("width", [3, 20, 70])  # one whole number for a row, two, seven
 def test_rows_of_any_width_are_told_apart(width: int) -> None:
     rows = np.random.default_rng(width).integers(0, 40, (200, width))[[*range(200), *range(150)]]
