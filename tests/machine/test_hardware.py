@@ -9,6 +9,7 @@ from tiny import tiny_report
 from carsim.base.errors import InputError
 from carsim.design import override
 from carsim.machine.hardware import Hardware
+from carsim.report.notes import notes_of
 
 
 @pytest.mark.parametrize("factor", [Fraction(11, 10), Fraction(10**9 + 7, 10**9 + 9)])
@@ -31,7 +32,7 @@ def test_cores_that_share_a_stream_need_room_for_all_their_instructions() -> Non
     assert override(small_design(batch=2), changes)
 
 
-def test_queues_take_luts_and_a_shallow_one_costs_time() -> None:
+def test_queues_take_luts_and_a_shallow_one_says_what_it_costs() -> None:
     private = ("machine.weight_sharing=private", "machine.array.rows=1", "machine.cores=4")
     plain, shallow = (
         tiny_report(*private, f"machine.drs.core_queue_instructions={depth}")
@@ -41,6 +42,8 @@ def test_queues_take_luts_and_a_shallow_one_costs_time() -> None:
     assert luts[1] - luts[0] == pytest.approx(1.2 * 4 * 4 * 1.3, abs=1)  # shares of control, too
     lost = shallow.chosen.latency_s - plain.chosen.latency_s
     assert lost > 0.1 * plain.chosen.latency_s
+    said = [[n for n in notes_of(each) if "each queue holds 4" in n] for each in (plain, shallow)]
+    assert [len(notes) for notes in said] == [0, 1]
 
 
 def test_a_descriptor_that_is_fetched_with_each_tile_takes_its_cycles() -> None:
