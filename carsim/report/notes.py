@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from carsim.base.text import count, number
+from carsim.hardware.mapping import MAPPINGS
 from carsim.hardware.schedule import SCHEDULES
 from carsim.machine.limits import fetch_ahead_share
 from carsim.machine.phase import MOST_PLAYED
@@ -83,8 +84,24 @@ def _no_gain(report: Report) -> str:
         return ""
     much = "nothing" if abs(gain) < 5e-4 else f"{gain:+.1%}"
     return (
-        f"{SCHEDULES[schedules[True].variant.schedule].label} gains {much} here. It pays where "
-        "cores have different numbers of sequences to compute and compute is the limit, as in the "
-        f"design {DRS_PRESET}. It cannot where each sequence has a core of its own, all cores "
-        "share every matrix, or memory is the limit."
+        f"{SCHEDULES[schedules[True].variant.schedule].label} gains {much} here: "
+        f"{_why(schedules[False])}. It pays where cores have different numbers of sequences to "
+        f"compute and compute is the limit, as in the design {DRS_PRESET}."
     )
+
+
+def _why(static: RowResult) -> str:
+    """The reason that a central schedule gains nothing over this one."""
+    machine, batch = static.design.machine, static.design.policy.batch
+    limit = {each.phase: each.limited_by for each in static.limits}.get("mlp", "compute")
+    splits = machine.splits_mlp or MAPPINGS[machine.mapping].splits_remainder
+    width = machine.drs.index_register_bits
+    reasons = (
+        (splits, "matrices are split over all cores, so that there is no load to balance"),
+        (batch <= machine.cores, "each sequence has a core of its own"),
+        (machine.cores == 1, "there is one core only"),
+        (width < batch, f"the Index Register holds {width} of {batch} sequences at a time"),
+        (limit != "compute", f"{limit} is the limit of the MLPs"),
+        (True, "in most layer-steps the fullest core has as many sequences under either"),
+    )
+    return next(reason for holds, reason in reasons if holds)

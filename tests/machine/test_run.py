@@ -184,9 +184,18 @@ def test_rows_that_fill_no_batch_are_named() -> None:
     assert "Rows of the trace that fill no batch are left out: 2." in notes_of(report)
 
 
-def test_where_drs_cannot_help_the_run_says_so() -> None:
-    notes = " ".join(notes_of(tiny_report("machine.mapping=tensor")))
-    assert "DRS gains " in notes
+@pytest.mark.parametrize(
+    ("override", "why"),
+    [
+        ("machine.cores=4", ": each sequence has a core of its own."),
+        ("machine.cores=1", ": there is one core only."),
+        ("machine.mapping=tensor", ": matrices are split over all cores, so"),
+        ("machine.drs.index_register_bits=3", ": the Index Register holds 3 of 4 sequences at"),
+    ],
+)
+def test_where_drs_cannot_help_the_run_says_why(override: str, why: str) -> None:
+    notes = " ".join(notes_of(tiny_report(override)))
+    assert why in notes
     assert "u280_compute_bound" in notes
 
 
