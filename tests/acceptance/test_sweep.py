@@ -180,10 +180,17 @@ def test_workers_run_the_code_of_the_process_that_starts_them(tmp_path):
     assert json.loads(done.stdout)["ok"] == 2
 
 
-def test_a_worker_of_other_code_is_refused(study, monkeypatch):
-    parcel = workers.Parcel.of(study)._replace(code="other")
+@pytest.mark.parametrize(
+    ("sent", "message"),
+    [
+        ({"code": "other"}, "runs other code of carsim; install the same"),
+        ({"plugins": {"/there/own.py": 64 * "0"}}, "has not loaded the plugin own.py, sha256 0000"),
+    ],
+)
+def test_a_worker_of_other_code_is_refused(study, monkeypatch, sent, message):
+    parcel = workers.Parcel.of(study)._replace(**sent)
     monkeypatch.setitem(workers.studies, "key", parcel)
-    with pytest.raises(InputError, match=r"runs other code of carsim; install the same"):
+    with pytest.raises(InputError, match=message):
         workers.evaluate_some("key", make_points(study), 0.0)
 
 

@@ -104,6 +104,12 @@ def test_a_machine_gains_from_what_limits_it(array: Any, gains: dict[str, float]
     assert {name: found[name] for name in gains} == pytest.approx(gains, abs=0.01)
 
 
+@pytest.mark.parametrize(("cores", "more"), [(2, "2 to 3 cores"), (30, "30 to 33 cores")])
+def test_a_count_grows_by_a_tenth_but_by_one_at_least(cores: int, more: str) -> None:
+    plan, batches, _ = dense(Hardware(small_design(cores=cores)))
+    assert more in [each.simulated for each in elasticities(plan, batches)]
+
+
 def test_a_resource_at_the_limit_of_the_spec_is_left_out() -> None:
     found = changes(cores=1000)
     assert set(found) == {"memory and port bandwidth", "fabric clock", "array"}

@@ -298,6 +298,11 @@ def test_what_is_wrong_ends_in_an_error_and_the_next_layer_is_right(name: str) -
     Host(BlockSize(data_bits=16)).run(script)
 
 
+@pytest.mark.parametrize(("sequences", "bits"), [(1, 1), (2, 1), (4, 2), (5, 3), (32, 5)])
+def test_numbers_of_sequences_have_no_bit_too_many(sequences: int, bits: int) -> None:
+    assert BlockSize(sequences=sequences).sequence_bits == bits
+
+
 def test_registers_refuse_what_they_cannot_hold() -> None:
     async def script(ctx: Any, dut: Any, host: Host) -> None:
         refused = 2
