@@ -89,7 +89,7 @@ def checkout(copy: Path) -> Path:
 def limit() -> None:
     """In a process of its own: end it after some time of the processor, refuse much memory."""
     resource.setrlimit(resource.RLIMIT_CPU, (int(SECONDS) + 1, int(SECONDS) + 60))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))  # Yosys reserves address space
 
 
 def outcome(copy: Path, tests: Sequence[str]) -> str:
