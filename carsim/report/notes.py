@@ -93,13 +93,14 @@ def _no_gain(report: Report) -> str:
 def _why(static: RowResult) -> str:
     """The reason that a central schedule gains nothing over this one."""
     machine, batch = static.design.machine, static.design.policy.batch
+    of_cores = static.simulation.plan.hw.even_loads(batch)
     limit = {each.phase: each.limited_by for each in static.limits}.get("mlp", "compute")
     splits = machine.splits_mlp or MAPPINGS[machine.mapping].splits_remainder
     width = machine.drs.index_register_bits
     reasons = (
         (splits, "matrices are split over all cores, so that there is no load to balance"),
-        (batch <= machine.cores, "each sequence has a core of its own"),
-        (machine.cores == 1, "there is one core only"),
+        (of_cores.max() == 1, "each sequence has a core of its own"),
+        (of_cores.size == 1, "there is one core only"),
         (width < batch, f"the Index Register holds {width} of {batch} sequences at a time"),
         (limit != "compute", f"{limit} is the limit of the MLPs"),
         (True, "in most layer-steps the fullest core has as many sequences under either"),
