@@ -144,6 +144,9 @@ class Processes(Workers):
         try:
             return self._pool.submit(evaluate_some, self.key, points, budget_s)
         except BrokenProcessPool:
+            # One that was being started as the others were ended would be waited for without end.
+            for left in [*(self._pool._processes or {}).values()]:
+                left.kill()
             self._pool.shutdown()
             self._pool = self._start(self.slots)
             return self._pool.submit(evaluate_some, self.key, points, budget_s)
