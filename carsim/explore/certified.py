@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 
 from carsim.base.errors import SolverError
 from carsim.explore.bounds import bounds_of, unbounded
-from carsim.explore.grid import Floats, GridStudy, Step
+from carsim.explore.grid import Floats, GridStudy
 from carsim.explore.pareto import directions
 from carsim.explore.points import Point, held_constraints
 from carsim.explore.store import Store
-from carsim.explore.study import Study
-from carsim.explore.workers import Result, Workers
+from carsim.explore.workers import Result
 
 CHUNK = 32
 """Designs of a task at most."""
@@ -35,9 +34,7 @@ class CertifiedFront:
     """Chooses the designs of a grid that must be evaluated, until its front is certain.
 
     Args:
-        study: A grid with objectives.
-        workers: As in :class:`~carsim.explore.grid.GridStudy`, while bounds are computed.
-        step: As there.
+        grid: A grid with objectives; its workers are needed until this has been made.
 
     Attributes:
         total: Designs of the grid that pass the filters, all of which are bounded.
@@ -45,21 +42,17 @@ class CertifiedFront:
         misfits: Those without a result that cannot fit their board, by the parts that they lack.
 
     Raises:
-        InputError: No grid, no objectives, or no point that passes the filters.
+        InputError: No objectives, or no point that passes the filters.
         KeyboardInterrupt: It was stopped while bounds were computed.
     """
 
-    def __init__(
-        self,
-        study: Study,
-        workers: Workers | None = None,
-        step: Step = lambda done, total: None,
-    ) -> None:
+    def __init__(self, grid: GridStudy) -> None:
+        study = grid.study
         self._signs = directions(study.objectives, f"study {study.name}: $.objectives")
         if names := ", ".join(unbounded(self._signs)):
             note = f"there is no bound of {names}: all designs that fit are evaluated"
             warnings.warn(note, stacklevel=2)
-        self._study, self._grid = study, GridStudy(study, workers, step)
+        self._study, self._grid = study, grid
         self._passing = np.flatnonzero(self._grid.passing())
         self.total = len(self._passing)
         if not self.total:
@@ -98,9 +91,10 @@ class CertifiedFront:
             self._pending = self._open(self._pending, self._added)
             self._added = []
             if len(self._pending):
-                alike = self._structures[self._pending] == self._structures[self._pending[0]]
-                chosen = self._pending[alike][:CHUNK]
-                self._pending = self._pending[~np.isin(self._pending, chosen)]
+                structures = self._structures[self._pending]
+                alike = np.flatnonzero(structures == structures[0])[:CHUNK]
+                chosen = self._pending[alike]
+                self._pending = np.delete(self._pending, alike)
                 return [self._grid.point(int(self._passing[o]), int(o)) for o in sorted(chosen)]
             if not len(self._order):
                 return []

@@ -1,7 +1,6 @@
 """A grid study as arrays: a dimension per axis, and tables over those that a figure depends on."""
 
 import math
-import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import chain
@@ -16,10 +15,10 @@ from carsim.design import Design
 from carsim.design.load import PRESET_PATHS, override
 from carsim.explore.axis import PSEUDO_PATHS, Axis
 from carsim.explore.evaluate import Asked, Evaluator
-from carsim.explore.parcel import study_of
+from carsim.explore.parcel import made_of
 from carsim.explore.points import ALIKE_PATHS, Point, changes_of, check_size, field_of, make_point
 from carsim.explore.study import Study
-from carsim.explore.workers import Workers
+from carsim.explore.workers import Processes
 
 Floats = NDArray[np.float64]
 Cell = Mapping[str, Any]
@@ -45,7 +44,7 @@ class Block(NamedTuple):
 
     without: tuple[str, ...]
     make: Make
-    cells: slice
+    cells: range
 
 
 class GridStudy:
@@ -70,7 +69,7 @@ class GridStudy:
     def __init__(
         self,
         study: Study,
-        workers: Workers | None = None,
+        workers: Processes | None = None,
         step: Step = lambda done, total: None,
     ) -> None:
         if study.file.sampling.method != "grid":
@@ -97,7 +96,7 @@ class GridStudy:
         for condition in self.study.filters:
             held = [not _decides(axis, condition.names) for axis in self.axes]
             axes = self._values(held)
-            every = self._combinations(axes, slice(None))
+            every = (self._combination(axes, n) for n in range(math.prod(_shape(axes))))
             points = (Point(0, "", values, changes_of(self.study, values)) for values in every)
             truths = [condition.holds(partial(field_of, self.study, point)) for point in points]
             found &= np.array(truths, np.bool_).reshape(_shape(axes))
@@ -118,9 +117,7 @@ class GridStudy:
             index: Its place among all combinations.
             ordinal: Its place among those that pass the filters.
         """
-        places = np.unravel_index(index, self.shape)
-        pairs = zip(self.axes, places, strict=True)
-        values = {axis.name: axis.values[int(place)] for axis, place in pairs}
+        values = self._combination([axis.values for axis in self.axes], index)
         return make_point(self.study, ordinal, values)
 
     def expect(self, *tables: tuple[str, ...]) -> None:
@@ -144,8 +141,8 @@ class GridStudy:
             KeyboardInterrupt: It was stopped.
         """
         shape = _shape(self._values(self._held(without)))
-        ends = range(0, math.prod(shape), PART)
-        parts = [Block(without, make, slice(begin, begin + PART)) for begin in ends]
+        places = range(math.prod(shape))
+        parts = [Block(without, make, places[n : n + PART]) for n in places[::PART]]
         is_alone = self._workers is None or len(parts) == 1
         made = map(self.cells, parts) if is_alone else self._elsewhere(parts)
         cells = []
@@ -174,8 +171,9 @@ class GridStudy:
         """Cells of a table; None where a design is refused."""
         held = self._held(part.without)
         others = [axis for axis, is_held in zip(self.axes, held, strict=True) if is_held]
-        for values in self._combinations(self._values(held), part.cells):
-            yield self._first_cell(values, others, part.make)
+        kept = self._values(held)
+        for index in part.cells:
+            yield self._first_cell(self._combination(kept, index), others, part.make)
 
     # ---------------------------------------------------------------- private
 
@@ -193,18 +191,11 @@ class GridStudy:
         pairs = zip(self.axes, held, strict=True)
         return [axis.values[:1] if is_held else axis.values for axis, is_held in pairs]
 
-    def _combinations(
-        self, values: Sequence[Sequence[Any]], cells: slice
-    ) -> Iterator[dict[str, Any]]:
-        """Some of all combinations of values."""
-        shape, names = _shape(values), [axis.name for axis in self.axes]
-        for index in range(*cells.indices(math.prod(shape))):
-            places = []
-            for size in reversed(shape):
-                index, place = divmod(index, size)
-                places.append(place)
-            pairs = zip(names, values, reversed(places), strict=True)
-            yield {name: some[place] for name, some, place in pairs}
+    def _combination(self, values: Sequence[Sequence[Any]], index: int) -> dict[str, Any]:
+        """One of all combinations of values."""
+        places = np.unravel_index(index, _shape(values))
+        found = zip(self.axes, values, places, strict=True)
+        return {axis.name: some[int(place)] for axis, some, place in found}
 
     def _first_cell(self, values: dict[str, Any], held: Sequence[Axis], make: Make) -> Cell | None:
         """The cell of the first values of the held axes with which it is not refused."""
@@ -235,15 +226,9 @@ class GridStudy:
             return None
 
 
-_own = threading.local()
-
-
 def _cells_of(key: str, part: Block) -> tuple[list[Cell | None], float]:
     """Runs in a worker: some cells of a table of a study, and the seconds that they took."""
-    study, start = study_of(key), process_time()
-    grid: GridStudy | None = getattr(_own, "grid", None)
-    if grid is None or grid.study is not study:
-        grid = _own.grid = GridStudy(study)
+    grid, start = made_of(key, GridStudy), process_time()
     return list(grid.cells(part)), process_time() - start
 
 

@@ -2,10 +2,11 @@
 
 import gc
 import pickle
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from platform import node
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from carsim.base.errors import InputError
 from carsim.base.plugins import VARIABLE, loaded_plugins
@@ -14,6 +15,8 @@ from carsim.base.yaml_file import shown
 from carsim.explore.code import code_sha256
 from carsim.explore.study import Study
 from carsim.metrics import METRICS
+
+Made = TypeVar("Made")
 
 SAME = "install the same on all machines"
 
@@ -77,8 +80,16 @@ studies: dict[str, Study | Parcel] = {}
 """In a worker: the studies that it works at."""
 
 
-def study_of(key: str) -> Study:
-    """Runs in a worker: a study that it works at.
+_own = threading.local()
+"""Of a thread: by name of a class, a study and the object of that class that was made of it."""
+
+
+def made_of(key: str, make: type[Made]) -> Made:
+    """Runs in a worker: what its thread keeps of a study, made when it is first needed.
+
+    Args:
+        key: Key of :data:`studies`.
+        make: A class of which an object is made of the study alone, such as an evaluator.
 
     Raises:
         InputError: As of :meth:`Parcel.unpack`.
@@ -86,4 +97,15 @@ def study_of(key: str) -> Study:
     study = studies[key]
     if isinstance(study, Parcel):
         study = studies[key] = study.unpack()
-    return study
+    kept: tuple[Study | None, Any] = getattr(_own, make.__name__, (None, None))
+    if kept[0] is not study:
+        kept = study, make(study)  # type: ignore[call-arg] # each takes a study
+        setattr(_own, make.__name__, kept)
+    made: Made = kept[1]
+    return made
+
+
+def forget(key: str) -> None:
+    """Keep nothing more of a study in this process."""
+    studies.pop(key, None)
+    vars(_own).clear()

@@ -7,7 +7,7 @@ import signal
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from math import fsum
@@ -17,11 +17,12 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from carsim.explore.certified import CertifiedFront
+from carsim.explore.grid import GridStudy
 from carsim.explore.points import Point, chunks_of, make_points
 from carsim.explore.searcher import Searcher
 from carsim.explore.store import Store, open_folder
 from carsim.explore.study import Study, load_study
-from carsim.explore.workers import Crew, Result, Stop, local_workers, prepare, start_crew
+from carsim.explore.workers import Crew, Processes, Result, Stop, prepare, start_crew
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -208,14 +209,15 @@ def fill(
                 tell(Progress(0, 0, now - begun, Counter(), bounded=(done, designs)))
                 told = now
 
-        if scheduler is None and workers != 0:
+        has_processes = scheduler is None and workers != 0
+        if has_processes:
             prepare()  # while it imports, points are made and what is stored is read
         chooser: Chooser
         if points is not None:
             chooser = Searcher(study, seed, points)
         elif front_only:
-            with closing(local_workers(study, workers if scheduler is None else 0)) as own:
-                chooser = CertifiedFront(study, own, step)
+            with closing(Processes(study, workers)) if has_processes else nullcontext() as own:
+                chooser = CertifiedFront(GridStudy(study, own, step))
         else:
             chooser = AllPoints(make_points(study))
         store.claim(study, "sweep" if points is None else "search", chooser.total)

@@ -13,7 +13,6 @@ and misfits are results.
 import os
 import signal
 import sys
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
@@ -30,7 +29,7 @@ from carsim.base.environment import environment, follow_parent, library
 from carsim.base.errors import InputError
 from carsim.base.plugins import load_plugins
 from carsim.explore.evaluate import Evaluator, Row
-from carsim.explore.parcel import Parcel, studies, study_of
+from carsim.explore.parcel import Parcel, forget, made_of, studies
 from carsim.explore.points import Point
 from carsim.explore.study import Study
 
@@ -50,9 +49,6 @@ Answer = tuple[list[Result], list[Point]]
 Stop = Callable[[], bool]
 
 
-_own = threading.local()
-
-
 def evaluate_some(key: str, points: list[Point], budget_s: float) -> Answer:
     """Runs in a worker: evaluate points until the time is up, at least one.
 
@@ -65,12 +61,9 @@ def evaluate_some(key: str, points: list[Point], budget_s: float) -> Answer:
         Results, and the points that are left.
 
     Raises:
-        InputError: As of :meth:`Parcel.unpack`.
+        InputError: As of :meth:`~carsim.explore.parcel.Parcel.unpack`.
     """
-    study = study_of(key)
-    evaluator: Evaluator | None = getattr(_own, "evaluator", None)
-    if evaluator is None or evaluator.study is not study:
-        evaluator = _own.evaluator = Evaluator(study)
+    evaluator = made_of(key, Evaluator)
     results: list[Result] = []
     until = monotonic() + budget_s
     while points and (not results or monotonic() <= until):
@@ -104,10 +97,6 @@ class Workers:
         future.set_result(evaluate_some(self.key, points, min(budget_s, COMMIT_S)))
         return future
 
-    def each(self, task: Callable[[str, Part], Done], parts: Sequence[Part]) -> Iterator[Done]:
-        """Results of a task, which is given the key of the study, for some parts in their order."""
-        return (task(self.key, part) for part in parts)
-
     def alone(self, point: Point) -> Row:
         """Evaluate a point of which a worker has died, or say that it has failed."""
         return failure("several workers that evaluated it")
@@ -121,8 +110,7 @@ class Workers:
 
     def close(self) -> None:
         """End the workers when they have finished what they do."""
-        studies.pop(self.key, None)
-        _own.evaluator = None
+        forget(self.key)
 
 
 class Processes(Workers):
@@ -130,29 +118,26 @@ class Processes(Workers):
 
     Args:
         study: The study whose points are evaluated.
-        count: Number of processes.
+        count: Number of processes; all cores if None.
     """
 
-    def __init__(self, study: Study, count: int) -> None:
+    def __init__(self, study: Study, count: int | None) -> None:
         super().__init__(study)
-        self.slots, self._name = count, study.name
+        self.slots, self._name = count or available_cores(), study.name
         self._parcel = Parcel.of(study)
-        self._pool = self._start(count)
+        self._pool = self._start(self.slots)
 
     def submit(self, points: list[Point], budget_s: float) -> Future[Answer]:
         """Begin to evaluate points; where a process has died, others take the place of all."""
         try:
             return self._pool.submit(evaluate_some, self.key, points, budget_s)
         except BrokenProcessPool:
-            # One that was being started as the others were ended would be waited for without end.
-            for left in [*(self._pool._processes or {}).values()]:
-                left.kill()
-            self._pool.shutdown()
+            self._discard()
             self._pool = self._start(self.slots)
             return self._pool.submit(evaluate_some, self.key, points, budget_s)
 
     def each(self, task: Callable[[str, Part], Done], parts: Sequence[Part]) -> Iterator[Done]:
-        """The same, beside each other.
+        """Results of a task, which is given the key of the study, for some parts in their order.
 
         Raises:
             InputError: A process has died.
@@ -160,6 +145,7 @@ class Processes(Workers):
         try:
             yield from self._pool.map(task, repeat(self.key), parts)
         except BrokenProcessPool:
+            self._discard()
             problem = "a process was killed; memory may have run out"
             cure = "start it again, if need be with fewer --workers"
             raise InputError(f"study {self._name}", problem, cure) from None
@@ -175,6 +161,13 @@ class Processes(Workers):
         """End the processes when they have finished what they do."""
         self._pool.shutdown(cancel_futures=True)
         super().close()
+
+    def _discard(self) -> None:
+        """End a pool of which a process has died."""
+        # One that was being started as the others were ended would be waited for without end.
+        for left in [*(self._pool._processes or {}).values()]:
+            left.kill()
+        self._pool.shutdown()
 
     def _start(self, count: int) -> ProcessPoolExecutor:
         # Never a fork of this process, whose threads may hold locks; where there is a server of
@@ -259,7 +252,7 @@ def start_crew(study: Study, workers: int | None, scheduler: str | None = None) 
 
     Args:
         study: The study.
-        workers: As of :func:`local_workers`.
+        workers: Processes on this machine; all cores if None, this process if 0.
         scheduler: Address of a Dask scheduler, whose workers are taken instead.
 
     Raises:
@@ -270,13 +263,7 @@ def start_crew(study: Study, workers: int | None, scheduler: str | None = None) 
         from carsim.explore.cluster import Cluster
 
         return Crew(Cluster(study, scheduler))
-    return Crew(local_workers(study, workers))
-
-
-def local_workers(study: Study, count: int | None) -> Workers:
-    """So many processes on this machine; all cores if None, this process if 0."""
-    count = available_cores() if count is None else count
-    return Processes(study, count) if count else Workers(study)
+    return Crew(Workers(study) if workers == 0 else Processes(study, workers))
 
 
 def failure(who: str) -> Row:

@@ -23,7 +23,7 @@ from carsim.explore.pareto import directions, pareto
 from carsim.explore.points import make_points
 from carsim.explore.store import Store
 from carsim.explore.sweep import fill, sweep
-from carsim.explore.workers import local_workers
+from carsim.explore.workers import Processes
 from carsim.hardware.mapping import MAPPINGS
 from carsim.hardware.schedule import SCHEDULES
 from carsim.report.plots import write_plot
@@ -116,7 +116,7 @@ def test_it_goes_on_where_it_was_and_says_what_is_proven(tmp_path):
     study = make_study(tmp_path, axes=axes, objectives=["seconds_per_video", "dsp"])
     seen = []
     with Store() as store:
-        chooser = CertifiedFront(study)
+        chooser = CertifiedFront(GridStudy(study))
         store.claim(study, "sweep")
         first = chooser.next()[:1]
         store.add((point, *Evaluator(study).evaluate([point])) for point in first)
@@ -167,7 +167,7 @@ def test_a_result_below_its_bound_is_a_bug_that_is_told(tmp_path, monkeypatch):
 )
 def test_what_has_no_front_is_one_line(tmp_path, changes, message):
     with pytest.raises(InputError, match=message):
-        CertifiedFront(make_study(tmp_path, **changes))
+        CertifiedFront(GridStudy(make_study(tmp_path, **changes)))
 
 
 def test_without_a_bound_all_are_evaluated(tmp_path):
@@ -198,14 +198,14 @@ def test_processes_share_the_work_of_bounds(tmp_path, monkeypatch):
     monkeypatch.setattr("carsim.explore.grid.PART", 5)
     axes = {**CLOCKS, "policy.tau": [0.0, 0.5], "policy.schedule": ["static", "drs"]}
     study = make_study(tmp_path, axes=axes, objectives=["latency_s", "energy_per_video_j", "dsp"])
-    with closing(local_workers(study, 2)) as two:
+    with closing(Processes(study, 2)) as two:
         together = bounds_of(GridStudy(study, two))
     np.testing.assert_equal(together, bounds_of(GridStudy(study)))
 
 
 def test_a_process_that_dies_over_bounds_is_one_line(tmp_path):
     study = make_study(tmp_path, objectives=["latency_s"])
-    with closing(local_workers(study, 1)) as own:
+    with closing(Processes(study, 1)) as own:
         own.key = os._exit
         with pytest.raises(InputError, match="a process was killed; memory may have run out"):
             list(own.each(operator.call, [1]))
@@ -221,5 +221,5 @@ def test_bounds_end_at_once_when_they_are_stopped(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        CertifiedFront(study, step=step)
+        CertifiedFront(GridStudy(study, step=step))
     assert told[-1][0] == 2 < told[-1][1]
