@@ -124,6 +124,9 @@ def outcome(copy: Path, tests: Sequence[str]) -> str:
         return "fail"
     if done.returncode < 0:
         return "fail"
+    # carsim names some cases, and now otherwise
+    if done.returncode == 4 and any("[" in test for test in tests):
+        return outcome(copy, list(dict.fromkeys(test.partition("[")[0] for test in tests)))
     if done.returncode not in (0, 1):
         called = shlex.join(tests)[:300]
         raise SystemExit(f"pytest {called}: exit status {done.returncode}\n{done.stdout[-2000:]}")

@@ -87,19 +87,16 @@ class CertifiedFront:
 
     def next(self) -> list[Point]:
         """The most promising designs that are left, neighbours side by side; none at the end."""
-        while True:
-            self._pending = self._open(self._pending, self._added)
-            self._added = []
-            if len(self._pending):
-                structures = self._structures[self._pending]
-                alike = np.flatnonzero(structures == structures[0])[:CHUNK]
-                chosen = self._pending[alike]
-                self._pending = np.delete(self._pending, alike)
-                return [self._grid.point(int(self._passing[o]), int(o)) for o in sorted(chosen)]
-            if not len(self._order):
-                return []
+        self._pending = self._open(self._pending, self._added)
+        self._added = []
+        while len(self._pending) < BLOCK and len(self._order):  # few have few of their kind
             block, self._order = np.split(self._order, [BLOCK])
-            self._pending = self._open(block, self._front)
+            self._pending = np.concatenate([self._pending, self._open(block, self._front)])
+        structures = self._structures[self._pending]
+        alike = np.flatnonzero(structures == structures[:1])[:CHUNK]
+        chosen = self._pending[alike]
+        self._pending = np.delete(self._pending, alike)
+        return [self._grid.point(int(self._passing[o]), int(o)) for o in sorted(chosen)]
 
     def learn(self, results: Sequence[Result]) -> None:
         """Compare exact results with all others, and with their bounds.

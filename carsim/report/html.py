@@ -64,6 +64,11 @@ def page(template: str, title: str, **content: Any) -> str:
         scripts.insert(0, plotly_script())
     content |= {"title": title, "style": Markup(asset("page.css"))}
     content["scripts"] = list(map(Markup, scripts))
+    return fragment(template, **content)
+
+
+def fragment(template: str, **content: Any) -> str:
+    """A part of a page as HTML, without scripts; see :func:`page`."""
     return _environment().get_template(template).render(content)
 
 

@@ -22,7 +22,7 @@ from carsim.report.figures.breakdown import breakdown_plot
 from carsim.report.figures.pareto import front_plot
 from carsim.report.figures.roofline import roofline_plot
 from carsim.report.figures.slices import layer_plot, mixed_layer
-from carsim.report.html import unbroken
+from carsim.report.html import fragment, unbroken
 from carsim.report.run_page import tiles
 from carsim.report.run_tables import fit_table, held, limits_note, limits_table
 from carsim.report.run_words import Section, answer
@@ -74,6 +74,16 @@ class Answers:
     def begin(self) -> None:
         """Simulate what is shown first, before anybody asks."""
         self._point(self.start)
+
+    def first(self, search: str) -> str:
+        """HTML of an answer for as long as the page's scripts are being loaded.
+
+        Args:
+            search: The address.
+        """
+        point = self._point(self._state(search))
+        plot = breakdown_plot(shown_policies({"": point.run}))
+        return fragment("first.html", title=_title(point), tiles=tiles(point.run), plot=plot)
 
     def change(
         self,
@@ -244,7 +254,7 @@ class Answers:
         ]
         said = (*answer(run), *run.warnings, *run.notes)
         return {
-            "title.children": f"{run.design} on {design.board.name}: {run.own.policy}",
+            "title.children": _title(point),
             "tiles.children": view.tiles_of(tiles(run)),
             "misfit.children": "" if run.fits else view.alert(misfits),
             "limits.children": view.sections(limits),
@@ -257,6 +267,10 @@ class Answers:
 
 
 # -------------------------------------------------------------------- private
+
+
+def _title(point: SimulatedPoint) -> str:
+    return f"{point.run.design} on {point.design.board.name}: {point.run.own.policy}"
 
 
 def _refused(key: str, text: str, error: InputError) -> Parts:

@@ -6,20 +6,23 @@ own.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
 from dash import Dash, Input, Output, State, ctx, no_update, set_props
 from dash.exceptions import PreventUpdate
+from flask import request
 
-from carsim.base.errors import InputError
+from carsim.base.errors import CarsimError, InputError
 from carsim.report.html import asset
 from carsim.studio import view
 from carsim.studio.answers import CHANGED, CONTROLS, Parts
 from carsim.studio.browser import act_in_the_browser
 from carsim.studio.page import TITLE, layout
 
-Ask = Callable[..., Parts]
+Ask = Callable[..., Any]
 """Calls a method of the answers by its name."""
 
 
@@ -44,11 +47,22 @@ def make_app(at_once: Ask, later: Ask) -> Dash:
     app.index_string = app.index_string.replace("<html>", '<html lang="en">').replace(
         "{%css%}", f"{early}{style}{{%css%}}"
     )
-    app.layout = layout
+    app.layout, app.interpolate_index = layout, partial(_index, app.interpolate_index, at_once)
     _answer_at_once(app, at_once)
     _answer_later(app, at_once, later)
     act_in_the_browser(app)
     return app
+
+
+def _index(page: Callable[..., str], ask: Ask, **parts: str) -> str:
+    """The page with an answer that needs no script: to load them takes two seconds.
+
+    Without it if there is none: the scripts say why.
+    """
+    with suppress(CarsimError):
+        search = f"?{request.query_string.decode('ascii', 'replace')}"
+        parts["app_entry"] = ask("first", search) + parts["app_entry"]
+    return page(**parts)
 
 
 def _answer_at_once(app: Dash, ask: Ask) -> None:
