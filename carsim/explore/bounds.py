@@ -5,13 +5,15 @@ tabulated over the other axes, and broadcasting makes the grid of it: 16 values 
 give the bytes of a million designs. The axes that a table leaves out are listed here; any other
 path is taken to matter.
 
-Model: a kind of phase takes the later of its compute cycles (nobody waits) and its bytes over the
-memory's rate. MLPs are bounded by how many sequences compute, whatever the schedule: compute spread
-over all cores, bytes as on one. Energy follows from the least time and work. What a design takes of
-its board and replay ratios are exact.
+Model: a kind of phase takes the later of its compute cycles (nobody waits), its bytes over the
+memory's rate, and what a buffer of m slots lets through: a tile comes a latency and its own
+transfer after the tile whose slot it takes was computed on, so that tiles take an m-th of the sum
+of these. MLPs are bounded by how many sequences compute, whatever the schedule: compute spread over
+all cores, bytes as on one. Energy follows from the least time and work. What a design takes of its
+board and replay ratios are exact.
 
-Simplifications: latency of memories, dispatch, exchange before MLPs and filling of buffers take no
-time. A metric that is not in :data:`TIMED` or exact has no bound, and neither has a refused design.
+Simplifications: dispatch, exchange before MLPs and filling of buffers take no time. A metric that
+is not in :data:`TIMED` or exact has no bound, and neither has a refused design.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,7 +38,7 @@ from carsim.hardware.technology.base import Resources
 from carsim.machine.batches import Batches
 from carsim.machine.builders import BUILDERS
 from carsim.machine.hardware import Hardware
-from carsim.machine.lanes import Ints, lower
+from carsim.machine.lanes import Ints, Step, lower
 from carsim.machine.phase import Outcome, Phase, Timing, outcome
 from carsim.machine.phase_ops import at_residual, felt_by_mlp, mlp_ops
 from carsim.machine.phases import Phases
@@ -87,7 +89,25 @@ class Unhindered(Phases):
     """Phases in which no core ever waits for a memory, a dispatcher or another core."""
 
     def _take(self, kind: str, *given: Any) -> Outcome:
-        return _unhindered(replace(BUILDERS[kind](self.hw, *given), dispatch=None))
+        phase = BUILDERS[kind](self.hw, *given)
+        found = _unhindered(replace(phase, dispatch=None))
+        return replace(found, booked=_streams(self.hw, phase.steps, phase.n))
+
+
+def _streams(hw: Hardware, steps: Iterable[Step], n: int) -> Ints:
+    """The first lane's traffic through weight buffers and KV buffers, int64[n, 2 x 2 x (1 + M)].
+
+    Of each: compute cycles and bytes by memory; 0 and bytes of one core by memory.
+    """
+    found = np.zeros((n, 2, 2, 1 + len(hw.paths)), np.int64)
+    for step in steps:
+        cores = np.maximum(1, step.tile_bytes[:, 0] // hw.design.machine.tile_bytes)
+        if step.path >= 0:
+            mine = found[:, int(step.is_kv)]
+            mine[:, 0, 0] += step.cycles[:, 0]
+            mine[:, 0, 1 + step.path] += step.stream_bytes[:, 0]
+            mine[:, 1, 1 + step.path] += step.stream_bytes[:, 0] // cores
+    return found.reshape(n, -1)
 
 
 def _unhindered(phase: Phase, exchanges: bool = True) -> Outcome:
@@ -121,20 +141,29 @@ def _decided(asked: Asked, evaluator: Evaluator) -> Cell:
 
 
 def _worked(asked: Asked, evaluator: Evaluator) -> Cell:
-    """Work of all batches by kind of phase, [kinds, 4 + M]; MLPs by how many compute, [B + 1]."""
+    """Work of all batches by kind of phase, [kinds, 4 + M]; MLPs by how many compute, [B + 1].
+
+    Traffic through buffers likewise, [kinds or B + 1, 2, 2, 1 + M].
+    """
     design, video, variant = asked.design, asked.video, asked.variant
     batches = evaluator.machines.batches(asked)
     hw = Hardware(design)
     plan = Plan.of(Unhindered(hw), video, variant, batches.rule)
     totals = simulate(plan, _none_replays(batches)).totals
-    rows = [
-        [*(getattr(totals[name], figure) for figure in WORK), *totals[name].dram_bytes]
-        if name in totals
-        else [0] * (len(WORK) + len(hw.paths))
-        for name in LAYERS
-    ]
+    every = len(WORK) + len(hw.paths)
+    layers = np.zeros((len(LAYERS), every + 4 * (1 + len(hw.paths))))
+    for place, name in enumerate(LAYERS):
+        if name in totals:
+            work = [getattr(totals[name], figure) for figure in WORK]
+            layers[place] = [*work, *totals[name].dram_bytes, *totals[name].booked]
     kinds, rule = design.model.body.layers_by_mlp(), felt_by_mlp(hw, batches.rule)
-    return {"layers": rows, "mlp": np.minimum.reduce([_mlp_work(hw, rule, each) for each in kinds])}
+    mlp = np.minimum.reduce([_mlp_work(hw, rule, each) for each in kinds])
+    cells = {"layers": layers, "mlp": mlp}
+    streams = {
+        f"{name}_streams": found[:, every:].reshape(-1, 2, 2, 1 + len(hw.paths))
+        for name, found in cells.items()
+    }
+    return {**{name: found[:, :every] for name, found in cells.items()}, **streams}
 
 
 @lru_cache(maxsize=16)
@@ -143,7 +172,7 @@ def _none_replays(batches: Batches) -> Batches:
 
 
 def _mlp_work(hw: Hardware, rule: ReplayRule | None, dense: bool) -> Ints:
-    """Least work of an MLP, dense or of experts, by how many sequences compute, [B + 1, 4 + M]."""
+    """Least work of an MLP, dense or of experts, by how many sequences compute, [B + 1, 8 + 5M]."""
     computing = np.arange(hw.rows + 1)
     split, model = hw.mapping.splits_mlp, hw.design.model
     spread = hw.even_loads(computing)
@@ -151,25 +180,27 @@ def _mlp_work(hw: Hardware, rule: ReplayRule | None, dense: bool) -> Ints:
     together[:, 0] = computing
     ops = mlp_ops(hw, dense=dense, normed=at_residual(rule), rule=rule)
 
-    def of(loads: Ints) -> Outcome:
-        steps, none = lower(hw, ops, loads, split=split), np.zeros(len(loads), np.int64)
-        phase = Phase(steps, hw.latencies, none, np.zeros((len(loads), len(hw.paths)), np.int64))
+    def of(steps: tuple[Step, ...]) -> Outcome:
+        none = np.zeros_like(computing)
+        phase = Phase(steps, hw.latencies, none, np.zeros((len(none), len(hw.paths)), np.int64))
         return _unhindered(phase, exchanges=False)
 
-    least = of(together)
-    nbytes, cycles = least.dram_bytes.copy(), of(spread).cycles
+    least, evenly = of(lower(hw, ops, together, split=split)), lower(hw, ops, spread, split=split)
+    nbytes, cycles = least.dram_bytes.copy(), of(evenly).cycles
     replay = replay_op(model, Share(computing[::-1]), damped=rule is not None and rule.damps)
     nbytes[:, hw.replay_path] += replay.replay_bytes
     figures = (cycles, least.macs, least.vector_ops, least.sram_bytes)
-    return np.column_stack([*figures, nbytes])
+    return np.column_stack([*figures, nbytes, _streams(hw, evenly, len(computing))])
 
 
 def _rated(asked: Asked, _: Evaluator) -> Cell:
-    """Clock [Hz], bytes per cycle of each memory, and cycles of the host in a step."""
+    """Clock [Hz], rate and latency of each memory in cycles, a tile, and the host in a step."""
     hw = Hardware(asked.design)
     return {
         "hz": round(asked.design.board.fabric_clock_mhz * 1e6),
         "rates": [float(path.rate) for path in hw.paths],
+        "latencies": hw.latencies,
+        "tile": asked.design.machine.tile_bytes,
         "host": hw.host_cycles,
     }
 
@@ -193,8 +224,10 @@ def _held(asked: Asked, _: Evaluator) -> Cell:
     rule, kv_held = sources.rule(attention), sources.kv_held(attention, video)
     uses = capacity(design, video, rule, kv_held)
     rows = [*memory_rows(uses), *(row for _, row in buffer_rows(design, video))]
-    used_gb = sum(use.used_bytes for use in uses) / GB
-    return {**_shares(rows), "used": used_gb}
+    used_gb, machine = sum(use.used_bytes for use in uses) / GB, design.machine
+    buffers = (machine.weight_buffer_bytes, machine.kv_buffer_bytes)
+    slots = [max(1, nbytes // machine.tile_bytes) for nbytes in buffers]
+    return {**_shares(rows), "used": used_gb, "slots": slots}
 
 
 def _shares(rows: Sequence[FitRow]) -> Cell:
@@ -305,7 +338,7 @@ def bounds_of(grid: GridStudy) -> tuple[Floats, dict[str, NDArray[np.bool_]]]:
     exact["fill"] = np.maximum(fitted["share"], held["share"])
     decided = grid.table(NOT_DECIDED, _decided)
     exact |= {name: decided[name] for name in DECIDED}
-    found = _timed(grid, decided, fitted, with_power) if timed else None
+    found = _timed(grid, decided, fitted, held["slots"], with_power) if timed else None
     columns = np.full((np.prod(grid.shape), len(signs)), -np.inf)
     for column, (name, sign) in zip(columns.T, signs.items(), strict=True):
         if name in exact:
@@ -325,24 +358,30 @@ def _timed(
     grid: GridStudy,
     decided: Mapping[str, Floats],
     fitted: Mapping[str, Floats],
+    slots: Floats,
     with_power: bool,
 ) -> Bounds:
     """Least cycles and work of every point."""
     worked = grid.table(NOT_WORKED, _worked)
     rated = grid.table(NOT_RATED, _rated)
     rates = np.where(rated["rates"] == 0, np.inf, rated["rates"])  # no such memory
+    delays = rated["latencies"] / rated["tile"][..., None]
 
-    def later(work: Floats) -> Floats:
-        """Cycles of work, [..., 4 + M]."""
-        n = work.shape[-1] - len(WORK)
-        served = (work[..., len(WORK) + m] / rates[..., m] for m in range(n))
+    def later(name: str, n: int) -> Floats:
+        """Cycles of the nth work of a table."""
+        work, streams = worked[name][..., n, :], worked[f"{name}_streams"][..., n, :, :, :]
+        served = [work[..., len(WORK) + m] / rates[..., m] for m in range(rates.shape[-1])]
+        for at in range(2):
+            transfers = streams[..., at, 0, 1:] / rates + streams[..., at, 1, 1:] * delays
+            through = streams[..., at, 0, 0] + transfers.sum(axis=-1)
+            served.append(through / slots[..., at])
         return reduce(np.maximum, served, work[..., 0])
 
-    cycles = {name: later(worked["layers"][..., i, :]) for i, name in enumerate(LAYERS)}
+    cycles = {name: later("layers", i) for i, name in enumerate(LAYERS)}
     work = {name: worked["layers"][..., i, 1:] for i, name in enumerate(LAYERS)}
     computing, mlp = decided["computing"], worked["mlp"]
     counts = range(min(mlp.shape[-2], computing.shape[-1]))
-    cycles["mlp"] = sum((computing[..., n] * later(mlp[..., n, :]) for n in counts), NOTHING)
+    cycles["mlp"] = sum((computing[..., n] * later("mlp", n) for n in counts), NOTHING)
     work["mlp"] = sum((computing[..., n, None] * mlp[..., n, 1:] for n in counts), NOTHING)
     cycles["host"] = rated["host"] * decided["steps"] * decided["batches"]
     parts = {**decided, **rated}
