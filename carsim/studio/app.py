@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib.resources import files
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import Any
 
 from dash import Dash, Input, Output, State, ctx, no_update, set_props
@@ -21,6 +23,9 @@ from carsim.studio import view
 from carsim.studio.answers import CHANGED, CONTROLS, Parts
 from carsim.studio.browser import act_in_the_browser
 from carsim.studio.page import TITLE, layout
+
+SOON_S = 1.0
+"""Seconds that the page waits for its first answer; its scripts take two to be loaded."""
 
 Ask = Callable[..., Any]
 """Calls a method of the answers by its name."""
@@ -55,13 +60,19 @@ def make_app(at_once: Ask, later: Ask) -> Dash:
 
 
 def _index(page: Callable[..., str], ask: Ask, **parts: str) -> str:
-    """The page with an answer that needs no script: to load them takes two seconds.
+    """The page, with an answer that needs no script if there is one soon; else scripts say why."""
+    found: SimpleQueue[str] = SimpleQueue()
 
-    Without it if there is none: the scripts say why.
-    """
-    with suppress(CarsimError):
-        search = f"?{request.query_string.decode('ascii', 'replace')}"
-        parts["app_entry"] = ask("first", search) + parts["app_entry"]
+    def answer(search: str) -> None:
+        try:
+            found.put(ask("first", search))
+        except CarsimError:
+            found.put("")
+
+    search = f"?{request.query_string.decode('ascii', 'replace')}"
+    Thread(target=answer, args=(search,), daemon=True).start()
+    with suppress(Empty):
+        parts["app_entry"] = found.get(timeout=SOON_S) + parts["app_entry"]
     return page(**parts)
 
 
