@@ -121,7 +121,8 @@ class FitRow:
             amount(n, self.unit)
             for n in (self.needed, self.available, self.needed - self.available)
         )
-        made_of = f" ({self.detail})" if self.detail else ""
+        # Reasons of a design are joined by semicolons.
+        made_of = f" ({self.detail.replace(';', ',')})" if self.detail else ""
         return f"{self.what}: {needed} needed{made_of}, {available} available, {missing} missing"
 
 
