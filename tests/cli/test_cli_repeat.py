@@ -24,6 +24,7 @@ def rewritten(folder, **stated):
     document = json.loads(path.read_text())
     del document["checksum"]
     document["manifest"] |= stated
+    document["policies"][0]["tokens_per_s"] *= 1 + 1e-12  # as other libraries may round it
     path.write_text(json.dumps(sealed(document)))
 
 
@@ -33,6 +34,7 @@ def test_the_same_run_has_the_same_figures(prints, ran):
         "carsim run toy.yaml --trace toy.npz --batch 2 --set machine.cores=4 --fidelity tile"
     )
     assert len(manifest["code_sha256"]) == 64
+    rewritten(ran)
     assert re.fullmatch(r"All \d+ figures are the same.\n", prints("run", ran))
     assert json.loads(prints("run", ran, "--json"))["same"] is True
 

@@ -29,6 +29,7 @@ def test_full_output_has_everything_and_short_output_the_answer(call, prints, to
     for metric in METRICS.values():
         if metric.shown != "no" and not metric.name.startswith("quality"):
             assert metric.heading in out or metric.unit in ("DSP", ""), metric.name
+    assert re.search(r"\n all +[\d.]+ +100.0 %\n", out)
     assert "\x1b" not in out
     assert all(line == line.rstrip() for line in out.splitlines())
     short = call("run", toy[0], "--trace", toy[1])[1]

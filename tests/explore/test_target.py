@@ -78,6 +78,9 @@ def test_the_answer_fits_a_screen(answers: list[SizedMachine]) -> None:
     words = _words(answers, wanted(2.0))
     assert len(words) < 40
     assert all(len(line) < 300 for line in words)
+    said = [float(each) for each in words[3].split() if each[0].isdigit()]
+    shares = [answers[0].value(f"{name}_utilisation") for name in ("memory", "mac")]
+    assert [said[0] / said[1], said[2] / said[3]] == pytest.approx(shares, rel=1e-3)
     assert words[0].startswith("Least cost_usd with frames_per_s >= 2.0 for video:1 of vila_u_7b")
 
 

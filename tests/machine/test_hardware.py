@@ -44,6 +44,7 @@ def test_queues_take_luts_and_a_shallow_one_says_what_it_costs() -> None:
     assert lost > 0.1 * plain.chosen.latency_s
     said = [[n for n in notes_of(each) if "each queue holds 4" in n] for each in (plain, shallow)]
     assert [len(notes) for notes in said] == [0, 1]
+    assert f" in {lost / shallow.chosen.latency_s:.1%} of the time" in said[1][0]
 
 
 def test_a_descriptor_that_is_fetched_with_each_tile_takes_its_cycles() -> None:

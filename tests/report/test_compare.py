@@ -10,7 +10,7 @@ from carsim.base.errors import InputError, MisfitError
 from carsim.design.load import build_design
 from carsim.report import save_report
 from carsim.report.compare import RunComparison
-from carsim.report.compare_words import answer, spec_table
+from carsim.report.compare_words import answer, changed_table, spec_table
 from carsim.runs.report import Report
 
 CLOCK = "board.fabric_clock_mhz=500"
@@ -69,6 +69,8 @@ def test_numbers_are_those_of_the_reports() -> None:
             assert (change.a, change.b) == (pytest.approx(of_a), pytest.approx(of_b))
             assert change.difference == pytest.approx(of_b - of_a)
             assert change.relative == pytest.approx(of_b / of_a - 1)
+    (told,) = (row for row in changed_table(found).rows if row[0] == "time per video [s]")
+    assert float(told[3]) == pytest.approx(float(told[2]) - float(told[1]), rel=1e-2)
 
 
 def test_where_time_went_adds_up_to_the_difference() -> None:

@@ -117,7 +117,7 @@ def test_every_output_of_a_misfit_is_marked(tmp_path):
     assert load_design(str(folder / "design.yaml")) == tiny_design(MISFIT)
     assert not pd.read_csv(folder / "comparison.csv")["fits"].any()
     other = json.loads((folder / "timeline.json").read_text())["otherData"]
-    assert (other["fits"], other["title"][:6]) == (False, "MISFIT")
+    assert (other["fits"], other["title"][:6], other["title"][-6:]) == (False, "MISFIT", "0 to 0")
 
 
 def test_summary_is_finite_json_and_agrees_with_the_report():

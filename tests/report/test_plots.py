@@ -51,7 +51,7 @@ def test_bars_show_the_numbers_of_the_simulated_policies(run):
         assert list(bars.x) == [factor * policy[metric] for policy in policies]
         for end, name in zip(("low", "high"), INTERVALS.get(metric, ()), strict=False):
             assert getattr(bars, end) == [policy[name] for policy in policies]
-    assert plot.panels[2].x_label == "cores busy [%]"
+    assert plot["cores busy [%]"] is plot.panels[2]
 
 
 def test_lines_take_the_best_of_several_points_and_say_so():
@@ -71,6 +71,8 @@ def test_lines_take_the_best_of_several_points_and_say_so():
     # A legend of numbers says of what.
     (panel,) = metric_plot(rows.assign(rule=rows["cores"]), ["latency_s"], "cores", "rule").panels
     assert {each.name for each in panel.series} >= {"rule 1", "rule 64"}
+    (panel,) = metric_plot(rows, ["latency_s"], "rule", "cores").panels  # bars of a, then of b
+    assert [[round(y) for y in bars.y] for bars in panel.series] == [[0], [0, 1], [0], [1]]
     for page in (on_paper(plot, 7.16), replace(plot, title="title")):
         assert_fits(draw(page))
 
@@ -188,6 +190,7 @@ def test_utilisation_of_many_steps_is_averaged_over_time(monkeypatch):
         assert numbers["core_busy"].iloc[place] == pytest.approx(mean)
     assert numbers["replay_ratio"].iloc[-1] == pytest.approx(usage.replay_ratio[45:].mean())
     assert numbers["end_s"].iloc[-1] == pytest.approx(usage.cycles.sum() / (usage.clock_mhz * 1e6))
+    assert numbers.frame_start_s[5] == pytest.approx(sum(usage.cycles[:16]) / usage.clock_mhz / 1e6)
     assert MAX_BINS > 48
 
 

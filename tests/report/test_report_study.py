@@ -74,6 +74,7 @@ def test_the_page_answers_what_was_asked(folder: Path, page: Page) -> None:
         f"at the knee {METRICS[OBJECTIVES[0]].text(knee[OBJECTIVES[0]].item())}",
     ):
         assert text in page.text
+    assert "DSP slices: 36 " in " ".join(page.text.split()).rpartition("36 invalid")[0]  # in order
     assert page.links == ["points.parquet", "points.csv", "study.yaml", "store.txt"]
 
 
@@ -130,6 +131,7 @@ def test_the_figure_on_paper_thins_what_is_dominated_and_says_so(folder, monkeyp
 def test_other_studies_have_pages_too(tmp_path: Path, changes: dict[str, Any], text: str) -> None:
     page = Page(write_page(swept(tmp_path, **changes)))
     assert text in page.text
+    assert front_plot({"study": read_study(tmp_path / "out")}).panels, "empty if nothing fits"
     assert len(page.data) == ("board.dsp" not in changes.get("axes", ()))
 
 

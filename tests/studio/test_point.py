@@ -132,7 +132,9 @@ def test_a_text_takes_no_trace_along(toy):
     assert FIELDS["model"].set(state, base_of(state), "llama3_8b") == TEXT
     assert FIELDS["design"].set(state, base_of(state), "zcu102").trace == "vilau_8f"
     found = point_at(TEXT.with_option("workload", "text:16+4"))
-    assert tiles(found.run)[0][0] == "speed per stream"
+    own, ((title, speed, _), *_, (_, energy, _), _) = found.run.own, tiles(found.run)
+    assert (title, speed) == ("speed per stream", f"{own.text('stream_tokens_per_s')} tokens/s")
+    assert energy == f"{own.text('energy_per_token_j')} J"
 
 
 def test_a_sweep_has_the_numbers_of_its_points(toy):
