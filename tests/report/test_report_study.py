@@ -75,6 +75,7 @@ def test_the_page_answers_what_was_asked(folder: Path, page: Page) -> None:
     ):
         assert text in page.text
     assert "DSP slices: 36 " in " ".join(page.text.split()).rpartition("36 invalid")[0]  # in order
+    assert "misfit published" not in " ".join(page.text.split())
     assert page.links == ["points.parquet", "points.csv", "study.yaml", "store.txt"]
 
 
