@@ -73,6 +73,13 @@ CYCLES: dict[str, tuple[Callable[[Phases], Outcome], dict[str, Any], int, list[i
         1036 + max(7, 10 + 8 + 1),
         [4608 + 256, 0],
     ),
+    # Each core has a stream of its own; the last tile, core 1's, finds both cycles of down done.
+    "weights that wait for dispatch": (
+        lambda on: compute(on, "1110", 0, schedule="drs"),
+        {"weight_sharing": "private"},
+        1036 + 10 + (2 * 4608 + 256) // 8,
+        [2 * 4608 + 256, 0],
+    ),
     # 32 x 16 = 512 bytes, then per code 768 + 256 + 1024 + 1024 + 160 = 3232: 6976 bytes take 872
     # cycles. Each of five phases (input, and a layer and a classifier per code) begins with the
     # latency of 10, and ends with its last product: 2 rows of one tile, for a layer's of two.
@@ -266,6 +273,9 @@ def test_cores_begin_when_an_instruction_waits(rung: str) -> None:
     waits, whole = (mlp(rung, **LONG, **known, drs=each) for each in (drs, {}))
     assert whole.cycles == 8 + 4 * (1 + 64 * 4) + 1 + 64 * 4128
     assert waits.cycles == pytest.approx(20 + (3 * 62 + 64) * 4128, abs=20)
+    # On two cores, queues hold the first sequence of each; the next instruction waits.
+    two = mlp(rung, **{**LONG, "cores": 2}, **known, drs={"core_queue_instructions": 64})
+    assert times(two)["DRS"] == 8 + 4 + 2 * 64 * 4 + 4
 
 
 @RUNGS

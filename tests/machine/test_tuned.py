@@ -76,7 +76,7 @@ def test_the_table_finds_the_optimum(sharing: str, others: float) -> None:
 
 
 def test_a_table_of_another_batch_leaves_room_on_every_core() -> None:
-    # Found for eight sequences on four cores; groups of three have room for one on each core.
-    fitted = SCHEDULES["tuned"].fitted(lambda schedule, computing: 1, 8, 4)
-    assert fitted.assign(np.ones((1, 8), bool), 4).tolist() == [[0, 1, 2, 3] * 2]
+    # Found for 64 sequences on four cores; groups of three have room for one on each core.
+    fitted = SCHEDULES["tuned"].fitted(lambda schedule, computing: 1, 64, 4)
+    assert fitted.assign(np.ones((1, 64), bool), 4).tolist() == [[0, 1, 2, 3] * 16]
     assert fitted.assign(np.array([[True, True, False]]), 4).tolist() == [[0, 1, REPLAYS]]

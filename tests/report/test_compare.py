@@ -10,7 +10,7 @@ from carsim.base.errors import InputError, MisfitError
 from carsim.design.load import build_design
 from carsim.report import save_report
 from carsim.report.compare import RunComparison
-from carsim.report.compare_words import answer, changed_table, spec_table
+from carsim.report.compare_words import answer, changed_table, ratios_lines, spec_table
 from carsim.runs.report import Report
 
 CLOCK = "board.fabric_clock_mhz=500"
@@ -26,6 +26,7 @@ def test_a_run_is_like_itself() -> None:
     assert same.spec == same.inputs == same.notes == ()
     assert all(change.difference in (0, None) for change in (*same.metrics, *same.breakdown))
     assert next(iter(answer(same))).endswith("s, as in A.")
+    assert all(text.endswith("; B is better in 50 % of draws") for text in ratios_lines(same))
 
 
 def test_what_differs_is_named_by_path() -> None:
@@ -67,6 +68,7 @@ def test_numbers_are_those_of_the_reports() -> None:
             change = found.change(metric, name)
             of_a, of_b = (frame.loc[name, metric] for frame in frames)
             assert (change.a, change.b) == (pytest.approx(of_a), pytest.approx(of_b))
+            assert found.document()["metrics"][name][metric]["b"] == change.b
             assert change.difference == pytest.approx(of_b - of_a)
             assert change.relative == pytest.approx(of_b / of_a - 1)
     (told,) = (row for row in changed_table(found).rows if row[0] == "time per video [s]")
@@ -79,6 +81,7 @@ def test_where_time_went_adds_up_to_the_difference() -> None:
         total, parts = found.change("seconds_per_video"), found.breakdown
         assert sum(each.a or 0 for each in parts) == pytest.approx(total.a)
         assert sum(each.difference or 0 for each in parts) == pytest.approx(total.difference)
+        assert any(text.startswith("Where the time of a video went: ") for text in answer(found))
 
 
 def test_what_forbids_plain_differences_is_said() -> None:
