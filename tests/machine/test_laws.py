@@ -212,6 +212,15 @@ def test_the_same_said_otherwise_takes_the_same(what: str, data: st.DataObject) 
     assert sorted(work(one)) == sorted(work(other))
 
 
+def test_a_window_of_the_whole_video_is_none_where_only_some_layers_have_experts() -> None:
+    body = {"experts": {**EXPERTS[1], "dense_layers": 1, "dense_ffn_size": 40}}
+    late = {"decision_at": "q", "drs": {"instructions_per_sequence": 400}}
+    replay = np.arange(8)[None, :, None, None] >= np.full((1, 1, 2, 4), 4)
+    case = Case(small_design(body=body, **late), Video(2, 4, 1), schedule="drs", replay=replay)
+    same = case.changed({"model.body.window": 9, "model.body.global_layers": (0,)})
+    assert same.simulate().cycles == case.simulate().cycles
+
+
 @given(cases(**{"machine.drs.index_register_bits": 1 << 10}), st.integers(0, 99))
 def test_work_does_not_depend_on_who_computes_but_on_how_many(case: Case, seed: int) -> None:
     """Under schedules that count. Time does: a sequence that keeps its core sends nothing."""

@@ -14,14 +14,14 @@ def run_of(*changes: str) -> StoredRun:
     return stored(tiny_report(*LARGE, *changes))
 
 
-def with_times(run: StoredRun, slow: float, *, dense: float = 1.0) -> StoredRun:
-    """Half of the bandwidth may be missing, which makes latencies so many times as long."""
+def with_times(run: StoredRun, slow: float, *, dense: float = 1, fast: float = 1) -> StoredRun:
+    """Half of the bandwidth may be missing: latencies are ``slow`` times as long; or it is more."""
     policies = []
     for policy in run.policies:
-        factor = slow if policy.is_chosen else dense
-        times = {"latency_low_s": policy.latency_s, "latency_high_s": policy.latency_s * factor}
+        low, high = 1 / fast, slow if policy.is_chosen else dense
+        times = {"latency_low_s": policy.latency_s * low, "latency_high_s": policy.latency_s * high}
         policies.append(policy.model_copy(update=times))
-    return run.model_copy(update={"policies": tuple(policies), "bandwidth_interval": (0.5, 1.0)})
+    return run.model_copy(update={"policies": tuple(policies), "bandwidth_interval": (0.5, fast)})
 
 
 def by_metric(a: StoredRun, b: StoredRun) -> dict[str, RatioChange]:
@@ -41,6 +41,8 @@ def test_ratios_of_times_by_hand() -> None:
     assert found.value == found.high == 1.0
     assert found.low == pytest.approx(0.55, abs=0.005)
     assert found.b_wins == pytest.approx(0.5 + 0.5 / 2, abs=0.01)
+    either = by_metric(with_times(run_of(), 2.0, fast=2.0), b)["seconds_per_video"]
+    assert (either.low, either.high) == pytest.approx((0.55, 1.9), abs=0.02)
     # The same time of dense decoding: the speed-up of B over that of A is A's time over B's.
     assert by_metric(a, b)["speedup"].high == pytest.approx(1 / found.low)
     assert by_metric(a, b)["speedup"].b_wins == pytest.approx(found.b_wins)
