@@ -82,9 +82,10 @@ def _no_gain(report: Report) -> str:
     gain = schedules[False].latency_s / schedules[True].latency_s - 1
     if gain >= 0.005:
         return ""
-    much = "nothing" if abs(gain) < 5e-4 else f"{gain:+.1%}"
+    much = f"{'gains' if gain > 0 else 'loses'} {abs(gain):.1%}"
+    much = "gains nothing" if abs(gain) < 5e-4 else much
     return (
-        f"{SCHEDULES[schedules[True].variant.schedule].label} gains {much} here: "
+        f"{SCHEDULES[schedules[True].variant.schedule].label} {much} here: "
         f"{_why(schedules[False])}. It pays where cores have different numbers of sequences to "
         f"compute and compute is the limit, as in the design {DRS_PRESET}."
     )

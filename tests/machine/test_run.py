@@ -191,6 +191,7 @@ def test_rows_that_fill_no_batch_are_named() -> None:
         ("machine.cores=1", ": there is one core only."),
         ("machine.mapping=tensor", ": matrices are split over all cores, so"),
         ("machine.drs.index_register_bits=3", ": the Index Register holds 3 of 4 sequences at"),
+        ("machine.array={rows: 64, cols: 64}", "DRS loses 9.4% here: port is the limit of the"),
     ],
 )
 def test_where_drs_cannot_help_the_run_says_why(override: str, why: str) -> None:
