@@ -111,6 +111,10 @@ def test_a_first_value_that_is_refused_leaves_bounds(tmp_path, refused):
     assert np.isfinite(bounds_of(GridStudy(study))[0]).any()
 
 
+def test_what_is_as_good_as_the_front_is_on_it(tmp_path):
+    check(make_study(tmp_path, axes={"policy.tau": [-0.5, 0.5]}, objectives=["dsp"]))
+
+
 def test_bounds_know_what_two_slots_let_through(tmp_path):
     array = {"rows": [32], "cols": [64]}
     axes = {f"machine.array.{name}": found for name, found in array.items()}

@@ -191,6 +191,7 @@ def test_resampling_single_rows_and_nothing_at_all() -> None:
     decisions = captured(make_trace(guidance_pairs=()))
     rng = np.random.default_rng(0)
     assert resample(decisions, rng, tokens_per_frame=4, n_rows=7).replay.shape == (12, 2, 7)
+    assert resample(dense(8, 1, 1), rng, tokens_per_frame=4, n_frames=9).n_steps == 36
 
 
 def test_resampling_refuses_what_it_cannot_do() -> None:
