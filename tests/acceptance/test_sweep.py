@@ -184,7 +184,7 @@ def test_workers_run_the_code_of_the_process_that_starts_them(tmp_path):
     ("sent", "message"),
     [
         ({"code": "other"}, "runs other code of carsim; install the same"),
-        ({"plugins": {"/there/own.py": 64 * "0"}}, "has not loaded the plugin own.py, sha256 0000"),
+        ({"plugins": {"/there/own.py": 64 * "0"}}, "not loaded the plugin own.py, sha256 0{12};"),
     ],
 )
 def test_a_worker_of_other_code_is_refused(study, monkeypatch, sent, message):

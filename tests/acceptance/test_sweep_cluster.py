@@ -115,7 +115,7 @@ def test_a_cluster_that_goes_away_is_one_line_and_loses_nothing(tmp_path, capfd)
     ("address", "problem"),
     [
         ("tcp://127.0.0.1:1", "no Dask scheduler there"),
-        ("nonsense://x", "no Dask scheduler there"),
+        ("nonsense://x", r"no Dask scheduler there \(unknown address scheme"),
         ("tls://127.0.0.1:1", "needs certificates"),
     ],
 )

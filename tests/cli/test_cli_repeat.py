@@ -33,7 +33,7 @@ def test_the_same_run_has_the_same_figures(prints, ran):
     assert manifest["command"] == (
         "carsim run toy.yaml --trace toy.npz --batch 2 --set machine.cores=4 --fidelity tile"
     )
-    assert len(manifest["code_sha256"]) == 64
+    assert (len(manifest["code_sha256"]), manifest["calibration_sha256"]) == (64, "")
     rewritten(ran)
     assert re.fullmatch(r"All \d+ figures are the same.\n", prints("run", ran))
     assert json.loads(prints("run", ran, "--json"))["same"] is True

@@ -176,6 +176,8 @@ def test_each_row_takes_the_trace_of_its_own_attention() -> None:
     assert drs.replay_all == pytest.approx(dense.replay.mean())
     assert both.replay_all == pytest.approx(sparse.replay.mean())
     assert "made under" not in label(both)
+    alone = run(tiny_design(), [sparse]).row("FastCar + DRS")
+    assert label(alone).endswith("made under streaming attention, run under dense")
 
 
 def test_rows_that_fill_no_batch_are_named() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from policy_maker import GROUP, KV, WIDTH, Cache
 
-from carsim.decisions.attention import Ann
+from carsim.decisions.attention import Ann, SelectionUnit
 from carsim.decisions.attention.search import EXACT_BITS, few_bits, hyperplanes
 
 fields = {"sinks": st.integers(0, 4), "window": st.integers(1, 5)}
@@ -59,6 +59,10 @@ def test_it_reads_what_the_slow_version_reads(cache: Cache) -> None:
     assert cache.read_slots == [[slow(cache, row, head) for head in range(KV)] for row in range(3)]
 
 
+def test_signatures_without_a_bit_find_every_key() -> None:
+    assert Cache(Ann.trivial(), 40, 7, prompt=1).read.all()
+
+
 def test_fields_of_the_other_search_are_refused() -> None:
     assert Ann(bits=5).short == "ann lsh 4 5 0 4 16"
     assert "key_bits 4" in Ann(search="quantised").text
@@ -75,7 +79,9 @@ def test_side_work_by_hand() -> None:
     work = Ann(tables=2, bits=5).side_work(context, 2, 1, 8)
     assert (work.macs, work.bytes_read, work.scan_cycles) == (3 * 8 * 10, 140, 10)
     assert (work.element_ops, work.bytes_written) == (0, 2)
-    assert Ann(tables=2, bits=5).side_bytes(context, 1, 8) == 140
+    assert Ann(tables=2, bits=5).side_bytes(context, 2, 8) == 280
+    # A list of 4,096 scores with their places, of 16 bits each.
+    assert Ann(tables=2, bits=5).unit() == SelectionUnit(16 * 10, 4096 * 4, 32)
     # Four bits of eight elements and a scale of 16; every key scored and scanned.
     work = Ann(search="quantised").side_work(context, 2, 1, 8)
     assert (work.macs, work.bytes_read, work.scan_cycles) == (70 * 2 * 8, 70 * 6, 140)

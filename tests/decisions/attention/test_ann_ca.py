@@ -71,3 +71,4 @@ def test_work_by_hand() -> None:
     work = AnnCa(bits=5, tables=3).side_work(np.array([9]), 4, 2, 8)
     assert (work.macs, work.element_ops) == (4 * 15 * 8, 4 * (15 + 3))
     assert AnnCa(bits=0).side_work(np.array([9]), 4, 2, 8).macs == 0
+    assert AnnCa().reads(np.array([8, 9])).runs.tolist() == [4, 5]  # every other key

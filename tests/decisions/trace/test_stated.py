@@ -59,9 +59,9 @@ def test_a_word_a_file_and_the_class_say_the_same(word, tmp_path) -> None:
 
 
 def test_a_text_has_no_guidance_and_takes_no_memory() -> None:
-    trace = decoded("text:5+4096", TINY, 3)
+    trace = decoded("text:5+4096", TINY, 2)
     assert trace.meta.guidance_pairs == ()
-    assert trace.replay.shape == (4096, 4, 3)
+    assert trace.replay.shape == (4096, 4, 2)
     assert trace.replay.strides == trace.tas.strides == (0, 0, 0)
     assert not trace.replay.any()
     assert trace.meta.never_replays

@@ -329,3 +329,5 @@ def test_decisions_that_take_too_much_memory_are_refused_before_they_are_made() 
     check_decisions("x", DecisionShape(2048, 32, 32))
     with pytest.raises(InputError, match=r"^x: decisions of 20,480,000 .* take some 419\.4 GB"):
         check_decisions("x", DecisionShape(20_480_000, 32, 32))
+    with pytest.raises(InputError, match=r"take some 2\.2 GB of memory, the limit is 2\.1"):
+        check_decisions("x", DecisionShape(1 << 20, 32, 22), drawn=False)

@@ -197,6 +197,7 @@ def with_header(path: Path, name: str, header: bytes) -> Path:
     ("header", "words"),
     [
         (b"{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 9)}\n", "limit"),
+        (b"{'descr': '<f4', 'fortran_order': False, 'shape': (1073741824, 1)}\n", "limit"),
         (b"{'descr': '<f4', 'fortran_order': False, 'shape': (-4, 2, 4)}\n", "unreadable header"),
         (b"(((((" * 40 + b"\n", "unreadable header"),
         (b"{'descr': '<f2', 'fortran_order': False, 'shape': (0, 2, 4)}\n", "of shape (0, 2, 4)"),

@@ -23,8 +23,9 @@ def _kinds() -> Iterator[None]:
 
 @pytest.fixture
 def trace() -> Trace:
-    """Twelve steps of two layers, one key head and four rows; at most five keys are read."""
-    trace = make_trace(attention=BestKeys(k=4))
+    """Twelve steps of two layers, one key head and four rows; the longest ends at 2^16 tokens."""
+    lengths = (2**16 - 12, 2, 4, 2)
+    trace = make_trace(attention=BestKeys(k=4), prompt_tokens=lengths[0], prompt_lengths=lengths)
     tokens = np.minimum(trace.context(), 3)[:, None, None].repeat(2, 1)
     held = trace.context()[3::4, None].repeat(2, 1)
     runs = 1 + (trace.context() > 3)[:, None, None].repeat(2, 1)
@@ -47,6 +48,7 @@ def test_reads_are_stored_in_few_bytes_and_come_back(trace: Trace, tmp_path: Pat
         ({"kv_tokens": lambda a: a * 0}, "'kv_tokens': fewer than one key at step 0, layer 0"),
         ({"kv_tokens": lambda a: a + 4}, "'kv_tokens': more keys than"),
         ({"kv_tokens": lambda a: a[:, :1]}, "of shape (12, 2, 1, 4) as its metadata says"),
+        ({"kv_runs": lambda a: a * 0}, "'kv_runs': fewer than one run, or more than keys"),
         ({"kv_runs": lambda a: a + 5}, "'kv_runs': fewer than one run, or more than keys"),
         ({"kv_tokens": lambda a: a * 0 + 3, "kv_runs": lambda a: a * 0 + 3}, "unread tokens"),
         ({"kv_runs": lambda a: a * 0 + 2}, "unread tokens"),
