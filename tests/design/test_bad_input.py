@@ -146,14 +146,8 @@ DRAFT = "policy.attention={kind: draft}"
         ("board.dsp=null", "is missing; add it; for a chip that is no FPGA write"),
         ("board.lut=0", "should be greater than 0, got 0"),
         (f"{AXI}.bits=100", "bits: 100 is no width of AXI; choose one of 8, 16"),
-        (
-            f"{AXI}.max_burst_bytes=8",
-            "max_burst_bytes: 8 bytes are no axi4 burst of 128 bits",
-        ),
-        (
-            f"{AXI}.max_burst_bytes=8192",
-            "8192 bytes are no axi4 burst of 128 bits; give 16 to",
-        ),
+        (f"{AXI}.max_burst_bytes=8", "max_burst_bytes: 8 bytes are no axi4 burst of 128 bits"),
+        (f"{AXI}.max_burst_bytes=8192", "8192 bytes are no axi4 burst of 128 bits; give 16 to"),
         (f"{AXI}.protocol=axi3; {AXI}.max_burst_bytes=512", "512 bytes are no axi3 burst"),
         (
             f"{DDR}.efficiency_low=0.7; {DDR}.efficiency_high=null",

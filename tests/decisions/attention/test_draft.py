@@ -10,12 +10,7 @@ from policy_maker import GROUP, KV, Cache
 
 from carsim.base.errors import IgnoredKeyWarning
 from carsim.decisions.attention import Draft
-from carsim.decisions.attention.search import (
-    EXACT_BITS,
-    best,
-    few_bits,
-    vector_bytes,
-)
+from carsim.decisions.attention.search import EXACT_BITS, best, few_bits, vector_bytes
 
 
 def slow(cache: Cache, row: int, head: int) -> list[int]:

@@ -76,10 +76,7 @@ class Slow:
     def __call__(self, shown: LayerRecord) -> None:
         for row in range(len(MASK)):
             at = shown.step, shown.layer, row
-            self.seen[at] = {
-                "q": shown.query.q[row].copy(),
-                "u": shown.seen.mlp_input[row].copy(),
-            }
+            self.seen[at] = {"q": shown.query.q[row].copy(), "u": shown.seen.mlp_input[row].copy()}
             if shown.step >= 3:
                 self.scores[at] = self.score(*at)
             self.computed[at] = not shown.replay[row]

@@ -12,13 +12,7 @@ from tiny import resources
 from carsim.design import load_design, override
 from carsim.hardware.machine import Array
 from carsim.hardware.technology.base import Resources
-from carsim.hardware.technology.fpga import (
-    Fpga,
-    Logic,
-    _buffers,
-    array_dsp,
-    logic_by_component,
-)
+from carsim.hardware.technology.fpga import Fpga, Logic, _buffers, array_dsp, logic_by_component
 from carsim.hardware.technology.ram import Buffer, place
 
 PUBLISHED = Path(__file__).parents[2] / "data" / "published_fpga.csv"
