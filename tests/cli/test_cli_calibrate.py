@@ -73,6 +73,7 @@ def test_a_design_takes_the_file_says_so_and_stays_bound_to_the_measurement(tmp_
     assert design.machine.overheads.label == "calibrated (RK3588, RKLLM)"
     assert decode(design, 129, 192).tokens_per_s == pytest.approx(24.43, rel=1e-4)
     assert design.extrapolation(129, 192) is None
+    assert "contexts 128 to 192 (measured: 129" in str(design.extrapolation(128, 192))
     assert design.extrapolation(129, 400) == (
         "the calibration is extrapolated: contexts 129 to 400 (measured: 129 to 192)"
     )

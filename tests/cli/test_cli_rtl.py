@@ -30,6 +30,7 @@ def test_the_folder_has_what_a_project_needs(prints: Any, refuses: Any, tmp_path
     for port in ("aclk", "aresetn", "s_axil_wstrb", "s_axis_instr_tid", "m01_axis_tlast"):
         assert f"| `{port}` |" in report
     assert "m02_axis" not in report
+    assert "- resources: not synthesised\n" in report
     assert "-period 5.000 [get_ports aclk]" in constraints
     assert markdown(REGISTERS) in report
     for each in REGISTERS:

@@ -42,6 +42,7 @@ def test_a_run_of_the_answer_reaches_the_target(answers: list[SizedMachine]) -> 
 def test_the_next_smaller_array_does_not(answers: list[SizedMachine]) -> None:
     best = answers[0].design
     array = best.machine.array
+    assert array.rows * array.cols == 64 * best.machine.vector.lanes
     size = SIZES.index((best.machine.cores, array.rows, array.cols))
     cores, rows, cols = SIZES[size - 1]
     changes = {"machine.cores": cores, "machine.array.rows": rows, "machine.array.cols": cols}
@@ -109,3 +110,4 @@ def test_of_designs_of_one_price_the_fastest_is_the_answer() -> None:
     hard = found(0.999 * easy.value("frames_per_s"), ("kv260",))[0]
     assert hard.reaches
     assert hard.figures == easy.figures
+    assert hard.design.machine.vector.lanes == 8  # the least; its 32 x 16 multipliers need no more

@@ -154,6 +154,7 @@ def test_intervals_hold_nine_of_ten_rows_of_systems_left_out(predicted: list[Pre
     made_up = {str(number): [float(number)] * 3 for number in range(20)}
     assert interval("made up", made_up).spread == pytest.approx(exp(9.5), rel=1e-3)
     assert interval("made up", made_up).factor == pytest.approx(exp(9.5), rel=1e-3)
+    assert interval("made up", made_up).ends == pytest.approx((1, exp(19)), rel=1e-3)
 
 
 def test_pairs_whose_intervals_are_apart_are_in_the_measured_order(predicted: list[Predicted]):

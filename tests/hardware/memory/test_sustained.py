@@ -14,6 +14,7 @@ from carsim.hardware.memory import (
     Striping,
     idle_latency_ns,
     loaded_latency_ns,
+    saturated_latency_ns,
     standard,
     sustained,
 )
@@ -84,6 +85,7 @@ def test_a_sequential_stream_loses_what_refreshes_take() -> None:
 )
 def test_channels_idle_where_runs_are_long_or_lie_anywhere(striping, access, share):
     assert busy_share(access, striping, 64, 32) == pytest.approx(share, rel=0.12)
+    assert busy_share(AccessPattern(), Striping(2, 64, 2), 64, 8) == 1  # a stripe each, in turn
 
 
 def test_channels_and_width_scale_the_bandwidth() -> None:
@@ -97,8 +99,11 @@ def test_channels_and_width_scale_the_bandwidth() -> None:
 
 
 def test_bytes_fetched_in_vain_do_not_count() -> None:
-    half = sustained(DDR4, AccessPattern(chunk_bytes=32, random=True)).efficiency
+    short = AccessPattern(chunk_bytes=32, random=True)
+    half = sustained(DDR4, short).efficiency
     assert half == pytest.approx(sustained(DDR4, SCATTERED).efficiency / 2)
+    latency_ns = saturated_latency_ns(DDR4, SCATTERED)  # the same bursts
+    assert saturated_latency_ns(DDR4, short) == pytest.approx(latency_ns)
 
 
 def test_idle_latency_adds_a_clock_the_row_and_the_burst() -> None:

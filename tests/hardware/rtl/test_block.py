@@ -177,6 +177,7 @@ def test_layers_of_every_kind_reach_the_cores_as_the_schedule_says(built, pace):
                 for n in range(1, size.sequences + 1):
                     table[n] = int(draw.integers(1, size.cores + 1))
                     await host.configure(ctx, TABLE=n | table[n] << 8)
+                assert (await host.access(ctx, "TABLE", 1 << 16))[1] == 2  # refused
             await host.configure(ctx, BATCH=batch, CORES=cores, THRESHOLD=bits(TAU))
             host.taken = [[] for _ in range(size.cores)]
             end, _ = await host.layer(ctx, packet(values), beats)
@@ -260,6 +261,7 @@ WRONG: dict[str, tuple[dict[str, int], dict[str, Any], str]] = {
     "batch 255": ({"BATCH": 255}, {}, "BAD_CONFIG"),
     "no core": ({"CORES": 0}, {}, "BAD_CONFIG"),
     "five cores": ({"CORES": 5}, {}, "BAD_CONFIG"),
+    "255 cores": ({"CORES": 255}, {}, "BAD_CONFIG"),
     "threshold NaN": ({"THRESHOLD": 0xFFC00000}, {}, "BAD_CONFIG"),
     "scores end early": ({}, {"scores": packet([0.0] * 2)}, "BAD_STREAM"),
     "scores end late": ({}, {"scores": packet([0.0] * 4)}, "BAD_STREAM"),

@@ -79,3 +79,7 @@ def test_logic_levels_are_counted_from_register_to_register() -> None:
     ram = cell("RAM32M16", DIA=[6], ADDRA=[1], DOA=[7])
     assert synthesise._levels([*chain, ram]) == 3
     assert synthesise._levels([*chain, {**ram, "connections": {"ADDRA": [6], "DOA": [7]}}]) == 4
+    # A DSP slice without registers is passed within the cycle, one with any is not.
+    for mreg, preg, levels in (("0", "0", 4), ("0", "1", 3), ("1", "0", 3)):
+        dsp = {**cell("DSP48E2", A=[6], O=[7]), "parameters": {"MREG": mreg, "PREG": preg}}
+        assert synthesise._levels([*chain, dsp]) == levels
