@@ -24,7 +24,7 @@ def test_full_output_has_everything_and_short_output_the_answer(call, prints, to
     wanted += ["1 batch of 4 sequences, 2 videos each", "bound: whole sequences on these cores"]
     wanted += ["[3] captured in toy.npz at tau 0; made under dense attention, run under streaming"]
     wanted += ["waiting for a core", "memory and port bandwidth", "Where the energy goes\n"]
-    wanted += ["s per batch without it", "The interval of energy adds"]
+    wanted += ["bound of *", "s per batch without it", "The interval of energy adds"]
     assert [text for text in wanted if text not in out] == []
     for metric in METRICS.values():
         if metric.shown != "no" and not metric.name.startswith("quality"):
@@ -132,7 +132,7 @@ def test_a_text_is_decoded_without_a_trace_on_one_page(prints, toy):
     wanted += ["The first token comes after", "A token uses", "What limits each phase"]
     wanted += ["What 10 % more of a resource would bring", "Does it fit ZCU102?\n"]
     assert [text for text in wanted if text not in out] == []
-    assert "video" not in out
+    assert not re.search("video|include the head", out)
     assert "Choose" not in out, "nobody asked about policies"
 
 

@@ -106,7 +106,7 @@ def test_the_certified_front_is_that_of_the_whole_grid(tmp_path_factory, most, d
 )
 def test_a_first_value_that_is_refused_leaves_bounds(tmp_path, refused):
     axes = {"machine.cores": [1, 2], **refused}
-    study = make_study(tmp_path, axes=axes, objectives=["seconds_per_video", "dsp"])
+    study = make_study(tmp_path, axes=axes, objectives=["seconds_per_video", "energy_per_token_j"])
     check(study)
     assert np.isfinite(bounds_of(GridStudy(study))[0]).any()
 
@@ -122,6 +122,7 @@ def test_bounds_know_what_two_slots_let_through(tmp_path):
     study = make_study(tmp_path, axes=axes, objectives=["latency_s"])
     (bound,), _ = bounds_of(GridStudy(study))
     assert bound < sweep(study, workers=0)["latency_s"][0] < 1.5 * bound  # 2.2 without
+    check(make_study(tmp_path, axes={"policy.tau": [*range(40)]}, objectives=["dsp"]))  # all equal
 
 
 def test_it_goes_on_where_it_was_and_says_what_is_proven(tmp_path):

@@ -112,7 +112,7 @@ def test_misfits_and_refusals_are_rows_and_misfits_may_be_simulated(tmp_path):
     axes = {"board.dsp": [1, 2520], "policy.batch": [3, 4]}
     rows = by_values(tmp_path, axes=axes)
     assert rows[2520, 4]["status"] == "ok"
-    assert rows[1, 4]["status"] == "misfit"
+    assert (rows[1, 4]["status"], rows[1, 4]["fits"]) == ("misfit", False)
     assert "DSP slices" in rows[1, 4]["reason"]
     assert rows[1, 4].get("latency_s") is None
     assert rows[1, 4]["dsp"] == rows[2520, 4]["dsp"]

@@ -107,6 +107,7 @@ def test_distinct_phases_times_their_number_are_all_phases(run: Run) -> None:
     dense = simulate(replace(plan, attention=Dense()), batches)
     assert fast.totals["qkv"] == dense.totals["qkv"]
     assert fast.totals["mlp"].macs == dense.totals["mlp"].macs
+    assert all((cases.contexts <= plan.contexts).all() for cases in plan.reads.values())
 
 
 @given(runs(), st.sampled_from(SHIPPED))

@@ -116,6 +116,7 @@ def test_a_layer_in_which_all_replay(rung: str) -> None:
     # With 32 lanes the sums of two sequences take two cycles on each core.
     slow = mlp(rung, "0000", known=10_000, vector={"lanes": 32, "pipeline_cycles": 0})
     assert slow.cycles == 42 + 2
+    assert mlp(rung, "00", known=10_000, batch=2, cores=4).busy_cycles == 2, "two cores are idle"
 
 
 @RUNGS

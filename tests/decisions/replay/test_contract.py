@@ -239,6 +239,8 @@ def test_gains_that_make_no_sense_are_refused() -> None:
     for wrong in (1.5, -0.1, float("nan"), ()):
         with pytest.raises(ValueError, match="gain"):
             Tas(gain=wrong)
+    with pytest.raises(ValueError, match="got 3 of 3 frames, in which nothing replays"):
+        Periodic(period=(4, 3), computes=3)
     with pytest.raises(Exception, match="3 gains for 2 layers, give one number or 2"):
         make_meta(rule=Tas(gain=(1.0, 0.5, 0.5)), decoded=make_config().geometry)
     assert "gain" not in Tas().model_dump()  # files of before stay as they are

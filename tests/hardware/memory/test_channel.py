@@ -85,6 +85,8 @@ def test_reads_of_one_bank_group_are_tccd_l_apart_and_of_two_tccd_s() -> None:
     two = schedule(DDR4, repeat((0, 1, False), (1, 1, False)))
     assert {b - a for a, b in itertools.pairwise(clocks(one, "RD"))} == {DDR4.tccd_l_nck}
     assert clocks(two, "RD")[-1] - clocks(two, "RD")[-2] == DDR4.tccd_s_nck
+    alone = clocks(schedule(STANDARDS["DDR4-1866"], repeat((0, 1, False)), window=1), "RD")
+    assert alone[1] - alone[0] == 13 + 4 + 2, "CL, data, and a clock each to refill and to accept"
 
 
 def test_a_row_that_a_waiting_request_wants_stays_open() -> None:
