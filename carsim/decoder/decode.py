@@ -15,14 +15,7 @@ from numpy.typing import NDArray
 from carsim.decisions.attention import Query, Selection
 from carsim.decisions.replay import Seen
 from carsim.decoder.layers import attend, attend_prompt, gated, rms_norm, rotate
-from carsim.decoder.structures import (
-    Array,
-    Config,
-    DecoderPolicy,
-    LayerRecord,
-    State,
-    Weights,
-)
+from carsim.decoder.structures import Array, Config, DecoderPolicy, LayerRecord, State, Weights
 
 Recorder = Callable[[LayerRecord], None]
 """Is shown every layer of every decode step; it must not write to what it is shown."""

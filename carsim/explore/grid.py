@@ -67,10 +67,7 @@ class GridStudy:
     """
 
     def __init__(
-        self,
-        study: Study,
-        workers: Processes | None = None,
-        step: Step = lambda done, total: None,
+        self, study: Study, workers: Processes | None = None, step: Step = lambda done, total: None
     ) -> None:
         if study.file.sampling.method != "grid":
             place, problem = f"study {study.name}: $.sampling", "draws points"
