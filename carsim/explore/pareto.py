@@ -163,7 +163,7 @@ def knee(values: Floats) -> int:
     Each objective is scaled to 0 (the best of the front) to 1 (the worst); the knee is the point
     nearest to 0 in all of them, the first of equals.
 
-    >>> knee(np.array([[0.0, 10.0], [1.0, 1.0], [10.0, 0.0]]))
+    >>> knee(np.array([[0.0, 1000.0], [1.0, 100.0], [10.0, 0.0]]))
     1
     """
     low, high = values.min(axis=0), values.max(axis=0)

@@ -111,6 +111,7 @@ def test_a_killed_search_goes_on_where_it_was(tmp_path, study):
     with open_folder(folder) as store:
         progress = fill(store, study, points=6, workers=0)
     assert (progress.finished, progress.evaluated) == (6, 3)
+    assert progress.points_per_minute * progress.seconds == pytest.approx(60 * 3)
     assert before < stored(folder)
 
 

@@ -29,6 +29,7 @@ def test_the_folder_has_what_a_project_needs(prints: Any, refuses: Any, tmp_path
     assert {*wired} == {*re.findall(r"\w+", top[: top.index(");")])[2:]}
     for port in ("aclk", "aresetn", "s_axil_wstrb", "s_axis_instr_tid", "m01_axis_tlast"):
         assert f"| `{port}` |" in report
+    assert report.count("prot` | input | 3 |\n") == 2  # of AXI's addresses to read and to write
     assert "m02_axis" not in report
     assert "- resources: not synthesised\n" in report
     assert "-period 5.000 [get_ports aclk]" in constraints

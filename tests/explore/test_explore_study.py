@@ -60,6 +60,7 @@ def test_axes_spell_out_their_values(raw, expected):
         ({"axes": {"board.preset": ["zcu12"]}}, "no preset 'zcu12'; did you mean 'zcu102'?"),
         ({"axes": {"workload": ["vido:8"]}}, "$.axes: workload: got 'vido:8'; did you mean"),
         ({"set": {"machine.cores": "2"}, "axes": {"policy.tau": [0]}}, "$.set: should be a valid"),
+        ({"set": {"description": 5}}, "$.set: should be a valid string, got 5; write"),
         (
             {"axes": {"trace": ["none.npz"]}},
             "none.npz: cannot be read: No such file or directory; check the path",

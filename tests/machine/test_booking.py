@@ -135,8 +135,9 @@ def test_a_port_that_a_core_starves_behind_is_waited_for() -> None:
 
 
 def test_accounts_of_a_run_sum_to_its_latency() -> None:
-    report = tiny_report()
+    report = tiny_report("machine.overheads.step_us=2.5")
     frame = report.accounts()
+    assert (frame >= 0).all(axis=None)
     assert frame.loc["all"].sum(axis=1).to_numpy() == pytest.approx(report.chosen.latency_s)
     busy = frame.loc["all"]["busy"].filter(like="core").mean() / report.chosen.latency_s
     assert busy == pytest.approx(report.chosen.busy)

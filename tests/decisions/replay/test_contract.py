@@ -232,14 +232,15 @@ def test_one_head_of_32_costs_a_32nd_and_a_key_one_place_later_is_a_token_nearer
     assert Tas().work(grouped) == RuleWork(vector_ops=4096, key_elements=1024)
     for each in (shape, grouped):
         assert Tas(head=7).work(each) == RuleWork(vector_ops=128, key_elements=128)
-    assert [Tas(offset=offset).key_distance(256) for offset in (0, 1)] == [256, 255]
+    rules = Tas(offset=0), Tas(offset=1), Periodic()  # the last one reads no key
+    assert [rule.key_distance(256) for rule in rules] == [256, 255, 0]
 
 
-def test_gains_that_make_no_sense_are_refused() -> None:
+def test_gains_and_schedules_that_make_no_sense_are_refused() -> None:
     for wrong in (1.5, -0.1, float("nan"), ()):
         with pytest.raises(ValueError, match="gain"):
             Tas(gain=wrong)
-    with pytest.raises(ValueError, match="got 3 of 3 frames, in which nothing replays"):
+    with pytest.raises(ValueError, match="3 of 3 frames, in which nothing replays; give at most 2"):
         Periodic(period=(4, 3), computes=3)
     with pytest.raises(Exception, match="3 gains for 2 layers, give one number or 2"):
         make_meta(rule=Tas(gain=(1.0, 0.5, 0.5)), decoded=make_config().geometry)

@@ -81,6 +81,8 @@ def test_a_sequential_stream_loses_what_refreshes_take() -> None:
         # DRAMsim3 (HBM2 in legacy mode): 0.540 of the peak, 0.882 of one channel alone.
         (Striping(32, 4096, 32), AccessPattern(random=True), 0.54 / 0.882),
         (Striping(1, 64), SCATTERED, 1),
+        # Of four stripes in flight, a quarter, a half, three quarters and all are left: 160 bytes.
+        (Striping(4, 64, window_bytes=192), AccessPattern(), 1),
     ],
 )
 def test_channels_idle_where_runs_are_long_or_lie_anywhere(striping, access, share):

@@ -46,6 +46,7 @@ def test_the_row_of_the_paper_again() -> None:
     assert found.lut == pytest.approx(int(row["lut"]), rel=0.1)
     assert found.ff == pytest.approx(int(row["ff"]), abs=4)
     assert (found.bram36, found.dsp) == (0, 0)
+    assert synthesise.fmax_mhz(build()) == pytest.approx(int(row["fmax_mhz"]), rel=0.2)
 
 
 def test_the_page_has_what_is_computed() -> None:
