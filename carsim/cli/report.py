@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.text import Text
 
+from carsim.base.digests import DIGESTS
 from carsim.base.files import make_folder, write_whole
 from carsim.base.text import count
 from carsim.cli.console import progress, say, show_json
@@ -165,7 +166,10 @@ def _show_front(
     print_front(study)
     if study.is_part:
         have = f"{len(study.frame):,} of {study.facts['points']:,} points have a result"
-        say(f"{have}: the front is exact once its sweep with --front-only has ended.")
+        proven = "the front is exact once its sweep with --front-only has ended"
+        if (Path(folder) / DIGESTS).exists():  # written at the end of a sweep
+            proven = "for all others it is proven that they are not on the front"
+        say(f"{have}: {proven}.")
     if made != (own := version("carsim")) or not same_code:
         say(f"The points were evaluated by other code, carsim {made}; this is {own}.")
     if files:

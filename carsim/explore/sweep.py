@@ -209,6 +209,9 @@ def fill(
                 tell(Progress(0, 0, now - begun, Counter(), bounded=(done, designs)))
                 told = now
 
+        kind = "sweep" if points is None else "search"
+        if store.facts:  # refused before bounds are computed
+            store.claim(study, kind)
         has_processes = scheduler is None and workers != 0
         if has_processes:
             prepare()  # while it imports, points are made and what is stored is read
@@ -220,7 +223,7 @@ def fill(
                 chooser = CertifiedFront(GridStudy(study, own, step))
         else:
             chooser = AllPoints(make_points(study))
-        store.claim(study, "sweep" if points is None else "search", chooser.total)
+        store.claim(study, kind, chooser.total)
         chooser.resume(store)
         return work_off(store, chooser, partial(start_crew, study, workers, scheduler), stop, tell)
 

@@ -14,14 +14,17 @@ from carsim.report.stored_study import StoredStudy
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_ROWS = 200
-"""Rows of a table at most; CSV and JSON have all."""
+MOST_ROWS = 60
+"""Rows of a table at most, and the knee; CSV and JSON have all."""
 
 
 def front_table(study: StoredStudy) -> Table:
     """Points on the front by number, with axes and objectives; the knee is marked."""
     columns = [*study.axes, *study.objectives]
-    rows = _different(study).head(MOST_ROWS)
+    rows = _different(study)
+    if len(rows) > MOST_ROWS:  # from one end of the front to the other
+        places = np.linspace(0, len(rows) - 1, MOST_ROWS).astype(int)
+        rows = rows.iloc[np.union1d(places, np.flatnonzero(rows["knee"]))]
     marks = zip(rows["point"], rows["knee"], strict=True)
     cells = [_cells(name, [finite(value) for value in rows[name]]) for name in columns]
     return Table(
@@ -37,7 +40,8 @@ def front_notes(study: StoredStudy) -> Iterator[str]:
     if different < len(front):
         yield f"Of {len(front):,} points, those equal in all objectives are shown once."
     if different > MOST_ROWS:
-        yield f"The first {MOST_ROWS} of {different:,} rows are shown; pareto.csv has all."
+        evenly = f"{MOST_ROWS} of {different:,} rows are shown, from one end to the other"
+        yield f"{evenly}, and the knee; pareto.csv has all."
     fast = int((front["clock_ratio"] > 1).sum())
     if fast:
         several = count(fast, "point has a clock", "points have clocks")

@@ -111,15 +111,9 @@ def test_a_first_value_that_is_refused_leaves_bounds(tmp_path, refused):
     assert np.isfinite(bounds_of(GridStudy(study))[0]).any()
 
 
-def test_what_is_as_good_as_the_front_is_on_it(tmp_path):
-    check(make_study(tmp_path, axes={"machine.mapping": ["batch", "tensor"]}, objectives=["dsp"]))
-
-
 def test_bounds_know_what_two_slots_let_through(tmp_path):
-    array = {"rows": [32], "cols": [64]}
-    axes = {f"machine.array.{name}": found for name, found in array.items()}
-    axes |= {"machine.weight_buffer_kib": [2], "machine.cores": [1]}
-    study = make_study(tmp_path, axes=axes, objectives=["latency_s"])
+    axes = {"machine.array": [{"rows": 32, "cols": 64}], "machine.weight_buffer_kib": [2]}
+    study = make_study(tmp_path, axes=axes | {"machine.cores": [1]}, objectives=["latency_s"])
     (bound,), _ = bounds_of(GridStudy(study))
     assert bound < sweep(study, workers=0)["latency_s"][0] < 1.5 * bound  # 2.2 without
     check(make_study(tmp_path, axes={"policy.tau": [*range(40)]}, objectives=["dsp"]))  # all equal
@@ -192,11 +186,14 @@ def test_without_a_bound_all_are_evaluated(tmp_path):
         assert len(sweep(study, workers=0, front_only=True)) == 4
 
 
-def test_another_front_of_some_points_is_refused(tmp_path):
+def test_another_front_of_some_points_is_refused(tmp_path, monkeypatch):
     study = make_study(tmp_path, axes=CLOCKS, objectives=["latency_s"])
-    sweep(study, tmp_path / "out", workers=0, front_only=True)
+    how = ["--front-only", "--workers", "0", "--out", str(tmp_path / "out")]
+    said = CliRunner().invoke(carsim, ["sweep", str(tmp_path / "study.yaml"), *how]).output
+    assert "12 bounded: 4 evaluated or refused, 8 proven dominated, 0 cannot fit" in said
+    said = CliRunner().invoke(carsim, ["report", "--front", str(tmp_path / "out")]).output
+    assert "4 of 12 points have a result: for all others it is proven that" in said
     stored = read_study(tmp_path / "out")
-    assert len(stored.seen(None, ()).front) == 1
     for other in (({"dsp": "min"}, ()), (None, ["dsp <= 100"])):
         with pytest.raises(InputError, match="of 12 points, and others may be better there"):
             stored.seen(*other)
@@ -206,6 +203,9 @@ def test_another_front_of_some_points_is_refused(tmp_path):
         write_plot([str(tmp_path / "out")], "latency_s:machine.cores", tmp_path / "it.pdf")
     sweep(study, tmp_path / "out", workers=0)
     assert len(read_study(tmp_path / "out").seen({"dsp": "min"}, ()).front) >= 1
+    monkeypatch.setattr("carsim.explore.sweep.CertifiedFront", None)  # no bounds are computed
+    with pytest.raises(InputError, match="another study"):
+        sweep(make_study(tmp_path, objectives=["dsp"]), tmp_path / "out", front_only=True)
 
 
 def test_processes_share_the_work_of_bounds(tmp_path, monkeypatch):

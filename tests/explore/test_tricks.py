@@ -32,8 +32,8 @@ def test_every_policy_and_rule_is_there(tricks: dict[str, Trick]) -> None:
 
 def test_gains_are_those_of_captured_decisions_within_two_percent(tricks: dict[str, Trick]) -> None:
     dense, same = tricks["dense decoding"].seconds, run("zcu102_16gb", workload="video:8").chosen
-    assert dense == same.seconds_per_video
-    assert sum(same.seconds_by_category.values()) == pytest.approx(same.latency_s)
+    seconds = same.seconds_per_video, sum(same.seconds_by_category.values())
+    assert seconds == (dense, pytest.approx(same.latency_s))
     gains = {cells[0]: cells[2].value for cells in tricks_table(tuple(tricks.values())).rows}
     assert {name: gains[name] for name in GAINS} == pytest.approx(GAINS, rel=0.02)
 

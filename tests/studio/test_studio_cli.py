@@ -120,12 +120,9 @@ def test_pages_may_reach_nothing_else(owner):
 
 
 def test_the_page_has_an_answer_before_its_scripts_run(owner):
-    page, other = (
-        owner.get(path, base_url=HERE).get_data(as_text=True) for path in ("/", "/?machine.cores=1")
-    )
+    page, other = (owner.get(at, base_url=HERE).text for at in ("/", "/?machine.cores=1"))
     bars = [re.findall(r"width: ([0-9.]+)%", bar) for bar in re.findall("<dd>(.*)</dd>", page)]
-    lengths = [sum(map(float, bar)) for bar in bars]
-    assert max(lengths) == pytest.approx(100, abs=0.01)
+    assert max(sum(map(float, bar)) for bar in bars) == pytest.approx(100, abs=0.01)
     assert re.findall("<b>(.*?)</b>", page) != re.findall("<b>(.*?)</b>", other)
     refused = owner.get("/?design=nothing", base_url=HERE)
     assert (refused.status_code, b'id="first"' in refused.data) == (200, False)
