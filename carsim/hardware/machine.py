@@ -95,8 +95,8 @@ class Machine(GrownSection):
     cores: Cores = Field(description="cores, all alike")
     array: Array
     vector: Vector
-    weight_buffer_kib: PositiveInt = Field(description="per core, all tiles of the double buffer")
-    kv_buffer_kib: PositiveInt = Field(description="per core, all tiles of the double buffer")
+    weight_buffer_kib: PositiveInt = Field(description="per core, at least two of `tile_kib`")
+    kv_buffer_kib: PositiveInt = Field(description="per core, at least two of `tile_kib`")
     activation_buffer_kib: PositiveInt = Field(description="per core")
     tile_kib: PositiveInt = Field(64, description="unit in which weights and KV enter a buffer")
     weight_sharing: WeightSharing = Field(
