@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -46,7 +47,7 @@ def test_the_front_is_that_of_the_stored_points_and_written_where_asked(stored: 
         pd.testing.assert_frame_equal(found[columns], front)
 
 
-def test_the_table_names_axes_objectives_and_knee(stored: Path) -> None:
+def test_the_table_names_axes_objectives_and_knee(stored: Path, monkeypatch: Any) -> None:
     output = call(stored).output
     title, *lines = (line for line in output.splitlines() if line.strip())
     assert "toy study" in title
@@ -54,6 +55,8 @@ def test_the_table_names_axes_objectives_and_knee(stored: Path) -> None:
     assert wanted <= {*" ".join(lines).split()}
     assert sum("knee" in line.split() for line in lines) == 1
     assert "evaluated by" not in output
+    monkeypatch.setattr("carsim.report.front_table.MOST_ROWS", 2)
+    assert "2 of 3 rows are shown, from one end to the other, and the knee" in call(stored).output
 
 
 def test_a_note_on_decisions_has_their_label_in_full() -> None:

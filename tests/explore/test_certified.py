@@ -86,12 +86,11 @@ def check(study):
     assert found == front
 
 
-QUICK = settings(max_examples=3, phases=[Phase.explicit, Phase.generate])
 LONG = pytest.mark.skipif("CARSIM_LONG" not in os.environ, reason="15 seconds; set CARSIM_LONG")
 
 
 @pytest.mark.parametrize("most", [120, pytest.param(2000, marks=LONG)])
-@QUICK
+@settings(max_examples=3, phases=[Phase.explicit, Phase.generate])
 @given(data=st.data())
 def test_the_certified_front_is_that_of_the_whole_grid(tmp_path_factory, most, data):
     check(drawn(tmp_path_factory.mktemp("grid"), data, most))

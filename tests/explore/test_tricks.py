@@ -25,9 +25,7 @@ def tricks() -> dict[str, Trick]:
 def test_every_policy_and_rule_is_there(tricks: dict[str, Trick]) -> None:
     assert {policy.kind for policy in attentions().values()} == set(ATTENTION)
     assert {f"replay by {rule.label}" for rule in RULES.values()} <= set(tricks)
-    assert {"draft 0.25 + W4A4", "W4A4 + replay by TAS", "draft 0.25 + replay by TAS"} <= set(
-        tricks
-    )
+    assert {"draft 0.25 + W4A4", "W4A4 + replay by TAS", "draft 0.25 + replay by TAS"} <= {*tricks}
 
 
 def test_gains_are_those_of_captured_decisions_within_two_percent(tricks: dict[str, Trick]) -> None:
