@@ -96,13 +96,13 @@ def test_workloads_on_drawn_designs(case: Case, workload: str) -> None:
 
 
 ONE_MEMORY = dict.fromkeys(("weights", "kv", "replay", "head"), "second")
-HELD = {f"machine.{what}_kib": 1 << 16 for what in ("weight_buffer", "kv_buffer")}
+HELD = {f"machine.{what}_kib": 1 << 19 for what in ("weight_buffer", "kv_buffer")}
 
 
 @given(
     cases(
         **HELD,
-        **{"machine.weight_sharing": "broadcast", "machine.tile_kib": 1 << 10},
+        **{"machine.weight_sharing": "broadcast", "machine.tile_kib": 1 << 13},
         **{"machine.placement": ONE_MEMORY},
     )
 )
