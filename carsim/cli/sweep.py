@@ -99,11 +99,12 @@ def show_results(
             lacks = Counter(part for parts in done.misfits.elements() for part in parts)
             lacking = "".join(f"; {n:,} lack {part}" for part, n in lacks.most_common())
             proven = f"{done.dominated:,} proven dominated, {done.misfits.total():,} cannot fit"
-            say(f"{done.total:,} bounded: {counts.total():,} evaluated or refused, {proven}{lacking}")
+            had = f"{counts.total():,} evaluated or refused"
+            say(f"{done.total:,} bounded: {had}, {proven}{lacking}")
         if done.evaluated:
             rate = f"{done.points_per_minute:,.0f} points per minute"
             now = f"{done.evaluated:,} of them now, in {done.seconds:,.1f} s ({rate})"
-            say(f"{now}; processor time of this command: {processor_s:,.0f} s")
+            say(f"{now}; processor time: {processor_s:,.0f} s")
         if has_front:
             print_front(found)
         say(f"Written to {out}: {', '.join(files)}")
