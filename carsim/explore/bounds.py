@@ -101,8 +101,8 @@ def _streams(hw: Hardware, steps: Iterable[Step], n: int) -> Ints:
     """
     found = np.zeros((n, 2, 2, 1 + len(hw.paths)), np.int64)
     for step in steps:
-        cores = np.maximum(1, step.tile_bytes[:, 0] // hw.design.machine.tile_bytes)
         if step.path >= 0:
+            cores = np.maximum(1, step.tile_bytes[:, 0] // hw.design.machine.tile_bytes)
             mine = found[:, int(step.is_kv)]
             mine[:, 0, 0] += step.cycles[:, 0]
             mine[:, 0, 1 + step.path] += step.stream_bytes[:, 0]

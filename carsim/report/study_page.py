@@ -6,9 +6,12 @@ from carsim.base.text import Figure, Table, count
 from carsim.explore.frame import origin_note
 from carsim.metrics import METRICS
 from carsim.report.figures.pareto import axis_title, front_plot, heading
-from carsim.report.front_table import MOST_ROWS, front_notes, front_table, text_of
+from carsim.report.front_table import front_notes, front_table, text_of
 from carsim.report.html import chart, page
 from carsim.report.stored_study import StoredStudy
+
+MOST_REASONS = 200
+"""Rows of the table of reasons at most."""
 
 BETTER = {"min": "the least", "max": "the most"}
 
@@ -84,7 +87,7 @@ def _misfits(study: StoredStudy) -> Table:
     for status, reason in zip(wrong["status"], wrong["reason"].astype(str), strict=True):
         for part in reason.split("; ") if status == "misfit" else [reason]:
             found.setdefault((status, part.partition(":")[0]), []).append(part)
-    ranked = sorted(found.items(), key=lambda item: -len(item[1]))[:MOST_ROWS]
+    ranked = sorted(found.items(), key=lambda item: -len(item[1]))[:MOST_REASONS]
     rows = (
         (status, parts[0], Figure(f"{len(parts):,}", float(len(parts))))
         for (status, _), parts in ranked

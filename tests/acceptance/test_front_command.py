@@ -3,7 +3,6 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -47,7 +46,7 @@ def test_the_front_is_that_of_the_stored_points_and_written_where_asked(stored: 
         pd.testing.assert_frame_equal(found[columns], front)
 
 
-def test_the_table_names_axes_objectives_and_knee(stored: Path, monkeypatch: Any) -> None:
+def test_the_table_names_axes_goals_and_knee(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output = call(stored).output
     title, *lines = (line for line in output.splitlines() if line.strip())
     assert "toy study" in title

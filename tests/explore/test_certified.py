@@ -193,6 +193,7 @@ def test_another_front_of_some_points_is_refused(tmp_path, monkeypatch):
     said = CliRunner().invoke(carsim, ["report", "--front", str(tmp_path / "out")]).output
     assert "4 of 12 points have a result: for all others it is proven that" in said
     stored = read_study(tmp_path / "out")
+    assert len(stored.seen(None, ()).front) == 1
     for other in (({"dsp": "min"}, ()), (None, ["dsp <= 100"])):
         with pytest.raises(InputError, match="of 12 points, and others may be better there"):
             stored.seen(*other)

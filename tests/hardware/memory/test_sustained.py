@@ -87,10 +87,10 @@ def test_a_sequential_stream_loses_what_refreshes_take() -> None:
 )
 def test_channels_idle_where_runs_are_long_or_lie_anywhere(striping, access, share):
     assert busy_share(access, striping, 64, 32) == pytest.approx(share, rel=0.12)
-    assert busy_share(AccessPattern(), Striping(2, 64, 2), 64, 8) == 1  # a stripe each, in turn
 
 
 def test_channels_and_width_scale_the_bandwidth() -> None:
+    assert busy_share(AccessPattern(), Striping(2, 64, 2), 64, 8) == 1  # a stripe each, in turn
     one = sustained(DDR4, AccessPattern())
     four = sustained(DDR4, AccessPattern(), Striping(4, requesters=4))
     narrow = sustained(DDR4, AccessPattern(), channel_bits=16)
