@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.text import Text
 
-from carsim.base.digests import DIGESTS
 from carsim.base.files import make_folder, write_whole
 from carsim.base.text import count
 from carsim.cli.console import progress, say, show_json
@@ -167,7 +166,7 @@ def _show_front(
     if study.is_part:
         have = f"{len(study.frame):,} of {study.facts['points']:,} points have a result"
         proven = "the front is exact once its sweep with --front-only has ended"
-        if (Path(folder) / DIGESTS).exists():  # written at the end of a sweep
+        if study.is_proven:
             proven = "for all others it is proven that they are not on the front"
         say(f"{have}: {proven}.")
     if made != (own := version("carsim")) or not same_code:

@@ -69,6 +69,9 @@ NOT_RATED = (
 NOT_PRICED = (*NOT_RATED[:-3], "board.fabric_clock_mhz", "machine.cores", "machine.mapping")
 """Paths on which the energy of an operation does not depend."""
 
+NOT_FITTED = (*SOFT, "machine.mapping", "policy.batch", "policy.tokens_per_step")
+"""Paths on which no technology's resources, idle power and prices depend, as its contract says."""
+
 NOT_HELD = (*SOFT, "policy.schedule", "energy", "board.fabric_clock_mhz", "machine.vector")
 """Paths on which the contents of memories and buffers do not depend."""
 
@@ -314,8 +317,8 @@ def unbounded(objectives: Mapping[str, int]) -> list[str]:
 
 def _of_board(names: Iterable[str]) -> tuple[str, ...]:
     """Those of some metrics that the fit of a design gives."""
-    shares = (*RESOURCES, "macs_per_cycle")
-    return tuple(name for name in names if name in shares or name.startswith(("area", "cost")))
+    ends = ("area_low_mm2", "area_high_mm2", "cost_usd", "cost_low_usd", "cost_high_usd")
+    return tuple(name for name in names if name in (*RESOURCES, *ends, "macs_per_cycle"))
 
 
 def bounds_of(grid: GridStudy) -> tuple[Floats, dict[str, NDArray[np.bool_]]]:
@@ -325,14 +328,14 @@ def bounds_of(grid: GridStudy) -> tuple[Floats, dict[str, NDArray[np.bool_]]]:
         float[points, objectives], -inf where there is no bound; and by each part of which there may
         be too little, bool[points].
     """
-    grid.expect(SOFT, NOT_HELD, NOT_DECIDED)
+    grid.expect(NOT_FITTED, NOT_HELD, NOT_DECIDED)
     signs = directions(grid.study.objectives)
     wanted = _of_board(signs)
     timed = (signs.keys() & TIMED.keys()).difference(unbounded(signs))
     with_power = any(name.startswith("energy") for name in timed)
     if timed:
         grid.expect(NOT_WORKED, NOT_RATED, *([NOT_PRICED] if with_power else []))
-    fitted = grid.table(SOFT, partial(_fitted, wanted, with_power))
+    fitted = grid.table(NOT_FITTED, partial(_fitted, wanted, with_power))
     held = grid.table(NOT_HELD, _held)
     exact = {name: fitted[name] for name in wanted} | {"memory_used_gb": held["used"]}
     exact["fill"] = np.maximum(fitted["share"], held["share"])

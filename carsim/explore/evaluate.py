@@ -154,7 +154,7 @@ class Evaluator:
         own, dense = dict[int, RowResult](), dict[int, float]()
         try:
             own = dict(zip(runs, self.machines.rows([*runs.values()]), strict=True))
-            if self.study.file.baseline:
+            if self.study.file.baseline is not False:
                 latencies_s = self.machines.dense_latencies_s([*runs.values()])
                 dense = dict(zip(runs, latencies_s, strict=True))
         except InputError as error:

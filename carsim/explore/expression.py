@@ -70,6 +70,16 @@ class Expression:
         except (TypeError, ValueError, ArithmeticError) as error:
             raise self._refusal(f"has no value: {error}") from None
 
+    @property
+    def limited(self) -> dict[str, int]:
+        """The name that it says to be at most a number (1), or at least (-1); else none."""
+        match ast.parse(self.text.strip(), mode="eval").body:
+            case ast.Compare(ast.Name(name), [ast.Lt() | ast.LtE()], [ast.Constant()]):
+                return {name: 1}
+            case ast.Compare(ast.Name(name), [ast.Gt() | ast.GtE()], [ast.Constant()]):
+                return {name: -1}
+        return {}
+
     def _refusal(self, problem: str) -> InputError:
         return InputError(self._place, f"{shown(self.text)} {problem}", self._cure)
 

@@ -112,7 +112,7 @@ class Store(AbstractContextManager["Store"]):
 
         Args:
             study: The study, of which a copy is written beside the store.
-            kind: ``sweep`` or ``search``.
+            kind: ``sweep``, ``front`` or ``search``.
             points: Points of the study, for readers of a part of them.
 
         Raises:

@@ -210,6 +210,8 @@ def fill(
                 told = now
 
         kind = "sweep" if points is None else "search"
+        if front_only:
+            kind, study = "front", study.lean
         if store.facts:  # refused before bounds are computed
             store.claim(study, kind)
         has_processes = scheduler is None and workers != 0

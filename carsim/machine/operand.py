@@ -28,6 +28,7 @@ class Operand:
         slots: Tiles that the buffer holds.
         cycles: Compute cycles of the operand.
         count: Its tiles.
+        is_alone: One lane has its memory to itself.
     """
 
     def __init__(self, step: Step, latency: Ints | int) -> None:
@@ -41,9 +42,10 @@ class Operand:
         self._fits = int(self._rest.max(initial=0)) * most < 1 << 62
         # Different sizes of a phase's lanes, largest first, and how many lanes with at least so
         # many bytes have their turn no later than each lane, or later.
+        self.is_alone = self._nbytes.shape[1] == 1
         self._sizes = self._nbytes[None]
         self._first, self._then = np.ones((1, 1, 1), np.int64), np.zeros((1, 1, 1), np.int64)
-        if self._nbytes.shape[1] > 1:
+        if not self.is_alone:
             self._rank_lanes()
 
     def _rank_lanes(self) -> None:
@@ -63,40 +65,47 @@ class Operand:
         """Tiles of the lanes by size, the fewest first, without the most, [J, n, 1]."""
         return -(-self._sizes[:0:-1] // self._tile_bytes[..., :1])
 
-    def own_service(self, tile: Ints) -> Ints:
-        """Units of service of a tile alone."""
-        return self._denominator * (self._bytes(tile + 1) - self._bytes(tile))
+    def bytes_of(self, tiles: Ints) -> Ints:
+        """Bytes of the first so many tiles."""
+        return np.minimum(tiles * self._tile_bytes, self._nbytes)
 
-    def service(self, tile: Ints, ahead: int = 1) -> Ints:
-        """Units of service of all lanes until each has its tile; with ahead 0, those before it."""
-        first, then = (tile + ahead) * self._tile_bytes, tile * self._tile_bytes
+    def own_service(self, nbytes: Ints) -> Ints:
+        """Units of service of some bytes alone."""
+        return self._denominator * nbytes
+
+    def service(self, before: Ints, after: Ints) -> Ints:
+        """Units of service of all lanes until each has had its turn.
+
+        Args:
+            before: Tiles that each has had before; later lanes have no more.
+            after: Tiles that it has then.
+        """
         served: Ints = np.zeros((), np.int64)
-        for size, before, after in zip(self._sizes, self._first, self._then, strict=True):
-            served = served + before * np.minimum(first, size)
-            if self._nbytes.shape[1] > 1:
-                served = served + after * np.minimum(then, size)
+        for size, first, then in zip(self._sizes, self._first, self._then, strict=True):
+            served = served + first * np.minimum(after * self._tile_bytes, size)
+            if not self.is_alone:
+                served = served + then * np.minimum(before * self._tile_bytes, size)
         return self._denominator * served
 
-    def computed(self, tiles: Ints) -> Ints:
-        """Cycles of the first so many tiles, rounded up."""
+    def computed(self, nbytes: Ints) -> Ints:
+        """Cycles of the first so many bytes, rounded up."""
         # In two parts, as cycles times bytes may exceed 64 bits.
-        nbytes = self._bytes(tiles)
-        rest = _scaled_down(-self._rest, nbytes, self._least_one, fits=self._fits)
-        return self._whole * nbytes - rest
+        found = _scaled(self._rest, nbytes, self._least_one, self._least_one - 1, fits=self._fits)
+        found += self._whole * nbytes
+        return found
 
     @property
     def tile_cycles(self) -> Ints:
         """Cycles of a whole tile, rounded down."""
         tile = np.minimum(self._tile_bytes, self._least_one)
-        rest = _scaled_down(self._rest, tile, self._least_one, fits=self._fits)
-        return self._whole * tile + rest
-
-    def _bytes(self, tiles: Ints) -> Ints:
-        return np.minimum(tiles * self._tile_bytes, self._nbytes)
+        return self._whole * tile + _scaled(self._rest, tile, self._least_one, fits=self._fits)
 
 
-def _scaled_down(rest: Ints, done: Ints, nbytes: Ints, *, fits: bool) -> Ints:
-    """floor(rest * done / nbytes); in Python's integers if 64 bits may not hold the product."""
+def _scaled(rest: Ints, done: Ints, nbytes: Ints, more: Ints | int = 0, *, fits: bool) -> Ints:
+    """floor((rest * done + more) / nbytes); in Python's integers if 64 bits may not hold it."""
     if fits:
-        return rest * done // nbytes
-    return (rest.astype(object) * done // nbytes).astype(np.int64)
+        found = rest * done
+        found += more
+        found //= nbytes
+        return found
+    return ((rest.astype(object) * done + more) // nbytes).astype(np.int64)

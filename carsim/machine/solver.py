@@ -37,6 +37,8 @@ from carsim.machine.phase import Phase, Timing
 NEVER = np.iinfo(np.int64).min // 4
 """Earlier than anything."""
 
+Mask = NDArray[np.bool_]
+
 PART = 1 << 17
 """Lanes times tiles that are solved at a time: arrays of a megabyte, so that memory is bounded."""
 
@@ -174,7 +176,7 @@ class _Lanes:
         self._ports: dict[int, tuple[Rate, Ints]] = {}
         if phase.replay is not None:
             self._ports[phase.replay.path] = _some(phase.replay.rate, part), none + behind
-        self._asked: dict[int, NDArray[np.bool_]] = {}  # lanes that have asked each memory
+        self._asked: dict[int, Mask] = {}  # lanes that have asked each memory
         self._freed: dict[bool, Ints] = {}  # when the slots of a buffer are free, in their turn
 
     def take(self, step: Step, found: Ints) -> None:
@@ -223,9 +225,11 @@ class _Lanes:
                 tiles.take(third + slots)
         self._freed[step.is_kv] = np.where(there, tiles.freed, freed)
         self._issued = np.where(there, tiles.issued, self._issued)
-        served = tiles.x + operand.service(operand.count, 0)
+        count = operand.count
+        arrived = tiles.x + operand.service(np.maximum(count - 1, 0), count)
+        served = tiles.x + operand.service(count, count)
         self._ports[step.path] = step.rate, np.where(there, served, port)
-        return *first, tiles.arrived, tiles.y + operand.cycles
+        return *first, -(-arrived // operand.numerator), tiles.y + operand.cycles
 
 
 class _Tiles:
@@ -242,16 +246,19 @@ class _Tiles:
         issued: When the last tile so far was asked for.
         x: When it had arrived, less the service of the operand.
         y: When it was computed, less its cycles.
-        arrived: When it had arrived, in cycles.
         freed: When the slots are free for the next tiles.
     """
 
     def __init__(self, operand: Operand, issued: Ints, x: Ints, y: Ints, freed: Ints) -> None:
         self._operand, slots, rows = operand, operand.slots, len(freed)
         self.issued, self.x, self.y, self.freed = issued, x, y, freed
-        self.arrived = y
         self._rows = np.arange(rows)[:, None, None]
         self._tile = self._rows * (slots - 1) // max(1, rows - 1)  # of the slot, in a full buffer
+        # Beginnings of tiles and their ends, once where one tile's end is the next one's beginning.
+        self._is_spread = rows < slots
+        self._edges = np.arange(rows + 1)[:, None, None]
+        if self._is_spread:
+            self._edges = np.concatenate([self._tile, self._tile + 1])
 
     def take(self, first: Ints) -> tuple[Ints, Ints]:
         """Take the tiles of a buffer: the moments when its first was asked for, and computed on.
@@ -260,14 +267,19 @@ class _Tiles:
             first: The first of them.
         """
         operand = self._operand
-        tile, left = first + self._tile, operand.count - first
-        # Behind the last tile of a lane, it is taken again, which changes nothing.
-        asked = np.where(self._tile < left, self.freed, NEVER)
-        tile = np.minimum(tile, np.maximum(operand.count - 1, 0))
+        left = operand.count - first
+        # Rows behind the last tile of a lane change nothing.
+        there = self._tile < left
+        asked = np.where(there, self.freed, NEVER)
         np.maximum(asked[0], self.issued, out=asked[0])
         _running_most(asked)
-        due = (asked + operand.latency) * operand.numerator
-        computed = self._settle(tile, due + operand.own_service(tile))
+        due: Ints = (asked + operand.latency) * operand.numerator
+        edges = first + self._edges
+        if self._is_spread:  # the last tile counts, though it may lie between two rows
+            behind = np.arange(len(edges))[:, None, None] // len(self.freed)
+            edges = np.minimum(edges, np.maximum(operand.count, 1) - 1 + behind)
+            there = np.ones_like(there)
+        computed = self._settle(edges, due, there)
         self.issued = asked[-1]
         taken = np.minimum(np.maximum(left, 0), operand.slots)
         kept = taken * len(self.freed) // operand.slots
@@ -278,37 +290,59 @@ class _Tiles:
             self.freed = np.take_along_axis(history, kept + self._rows, axis=0)
         return asked[0], self._began
 
-    def _settle(self, tile: Ints, due: Ints | None) -> Ints:
-        """Ends of tiles that cannot be there before ``due``; None: that come in their turn."""
-        operand = self._operand
-        served = operand.service(tile)
-        x = self.x[None]
+    def _settle(self, edges: Ints, due: Ints | None = None, there: Mask | None = None) -> Ints:
+        """Ends of tiles that cannot be there before ``due``; None: that come in their turn.
+
+        Args:
+            edges: Their edges, as ``self._edges`` has them.
+            due: Moments in units of service, less the service of the tile; taken as its own.
+            there: Which tiles there are, bool; None: all.
+        """
+        operand, half = self._operand, len(edges) // 2
+        tiles, ends = slice(len(edges) - 1), slice(1, None)
+        if self._is_spread:
+            tiles, ends = slice(half), slice(half, None)
+        nbytes = operand.bytes_of(edges)
+        own = operand.own_service(nbytes)
+        served, x = own[ends], self.x[None]
+        if not operand.is_alone:
+            served = operand.service(edges[tiles], edges[ends])
         if due is not None:
-            x = _running_most(np.maximum(due - served, x))
-        arrived = -(-(x + served) // operand.numerator)
-        before = operand.computed(tile)
-        y = _running_most(np.maximum(arrived - before, self.y))
-        self._began, self.x, self.y, self.arrived = y[0], x[-1], y[-1], arrived[-1]
-        return y + operand.computed(tile + 1)
+            due -= own[tiles]
+            if not operand.is_alone:
+                due += own[ends] - served
+            np.maximum(due[0], self.x, out=due[0])
+            x = _running_most(due)
+        cycles = operand.computed(nbytes)
+        y = x + served
+        y += operand.numerator - 1
+        y //= operand.numerator  # when they have arrived
+        y -= cycles[tiles]
+        if there is not None and not there.all():
+            np.copyto(y, NEVER, where=~there)
+        np.maximum(y[0], self.y, out=y[0])
+        _running_most(y)
+        self._began, self.x, self.y = y[0], x[-1], y[-1]
+        return y + cycles[ends]
 
     def jump(self, first: Ints) -> None:
         """Go from the third buffer to the last, where it is another: its first tiles are given."""
         operand, slots = self._operand, self._operand.slots
         at = np.full_like(first, 2 * slots)
         compute = operand.tile_cycles * operand.numerator
-        alone = operand.own_service(np.zeros((1, 1), np.int64))
+        alone = operand.own_service(operand.bytes_of(np.ones((1, 1), np.int64)))
         period = (operand.latency * operand.numerator + alone + compute) // slots
         jumped = first > at
         # Memory quickens as other lanes end, until the array may set the pace.
         for end in [*np.clip(operand.ends, at, np.maximum(at, first - slots)), first]:
-            tiles, served = end - at, operand.service(end, 0) - operand.service(at, 0)
+            tiles, served = end - at, operand.service(end, end) - operand.service(at, at)
             is_slow = tiles * period > np.maximum(served, tiles * compute)
             self.x = self.x + is_slow * (tiles * period - served)
             self.y = self.y + is_slow * tiles * (period - compute) // operand.numerator
             if end is not first:
-                self._settle(end[None] - 1, None)
+                self._settle(np.stack([end - 1, end]))
             at = end
-        freed = self._settle(np.maximum(first - slots + self._tile, 2 * slots - 1), None)
+        freed = self._settle(np.maximum(first - slots + self._edges, 2 * slots - 1))
         self.freed = np.where(jumped, freed, self.freed)
 
 

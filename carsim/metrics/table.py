@@ -301,6 +301,9 @@ _ROWS = (
 METRICS: Registry[Metric] = Registry("metric", attrgetter("name"), _ROWS)
 """Every metric by its name."""
 
+WITHOUT_DENSE = frozenset(METRICS) - {"speedup", "dense_latency_s"}
+"""Shipped metrics that need no dense decoding."""
+
 
 def _add_resources(technology: type[Technology]) -> None:
     for name, resource in technology.resource_kinds.items():

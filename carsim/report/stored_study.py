@@ -7,9 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from carsim.base.digests import DIGESTS
 from carsim.base.errors import InputError
+from carsim.explore.expression import Expression
 from carsim.explore.frame import frame_of
-from carsim.explore.pareto import feasible, pareto
+from carsim.explore.pareto import directions, feasible, pareto
 from carsim.explore.store import Store, open_store
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ class StoredStudy:
         objectives: Metric -> ``min`` or ``max``.
         constraints: Conditions that results have to meet.
         frame: All results, see :func:`carsim.explore.frame.frame_of`.
+        is_proven: Of a front: no point without a result is on it.
     """
 
     facts: Mapping[str, Any]
@@ -44,6 +47,7 @@ class StoredStudy:
     objectives: dict[str, str]
     constraints: tuple[str, ...]
     frame: "pd.DataFrame"
+    is_proven: bool = False
 
     @classmethod
     def of(cls, store: Store) -> "StoredStudy":
@@ -51,18 +55,29 @@ class StoredStudy:
         facts = store.facts
         objectives = facts["objectives"] or DEFAULT_OBJECTIVES
         axes, constraints = tuple(facts["axes"]), tuple(facts["constraints"])
-        return cls(facts, axes, objectives, constraints, frame_of(store))
+        # Digests are written when its command ends.
+        ended = store.path is not None and store.path.with_name(DIGESTS).exists()
+        is_proven = ended and facts["kind"] == "front"
+        return cls(facts, axes, objectives, constraints, frame_of(store), is_proven)
 
     def seen(
         self, objectives: Mapping[str, str] | None, constraints: Sequence[str]
     ) -> "StoredStudy":
         """The study with other objectives, if there are any, and further constraints.
 
+        A proven front answers for some of its objectives, and with limits to any: what dominates a
+        point is within limits that the point meets.
+
         Raises:
             InputError: A sweep has left points out that may be on another front.
         """
-        wanted = dict(objectives or self.objectives)
-        if wanted != self.objectives or constraints:
+        wanted, known = dict(objectives or self.objectives), directions(self.objectives)
+        limits = [Expression(text, "constraint").limited.items() for text in constraints]
+        is_known = wanted.items() <= self.objectives.items()
+        is_limit = all(each and each <= known.items() for each in limits)
+        if not (self.is_proven and is_known and is_limit) and (
+            wanted != self.objectives or constraints
+        ):
             self.check_whole()
         return replace(self, objectives=wanted, constraints=(*self.constraints, *constraints))
 
@@ -75,14 +90,14 @@ class StoredStudy:
         if self.is_part:
             have, total = len(self.frame), self.facts["points"]
             problem = f"has {have:,} of {total:,} points, and others may be better there"
-            cure = "finish the sweep without `front_only`, or change the study and sweep again"
+            cure = "finish the sweep, or sweep with these objectives and constraints in the study"
             raise InputError(self.name, problem, cure)
 
     @property
     def is_part(self) -> bool:
         """Points of a sweep have no result: it was interrupted, or left them out."""
         total: int = self.facts["points"]
-        return self.facts["kind"] == "sweep" and len(self.frame) < total
+        return self.facts["kind"] != "search" and len(self.frame) < total
 
     @property
     def name(self) -> str:

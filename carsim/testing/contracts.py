@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from carsim.design import load_design
+from carsim.hardware.mapping import MAPPINGS as CORE_MAPPINGS
 from carsim.hardware.memory import AccessPattern, MemoryStandard, sustained
 from carsim.hardware.memory.base import MAPPINGS
 from carsim.hardware.schedule import REPLAYS, Registers, Schedule, slots_per_core
@@ -108,7 +109,7 @@ def sustains(row: MemoryStandard) -> None:
 
 
 def is_a_technology(technology: Technology, design: Any = None) -> None:
-    """Amounts are those of the table of resources, and none is negative.
+    """Amounts are those of the table of resources whatever the mapping, and none is negative.
 
     Args:
         technology: The technology.
@@ -121,6 +122,10 @@ def is_a_technology(technology: Technology, design: Any = None) -> None:
     names, used = set(technology.resource_kinds), technology.resources(design)
     holds(set(technology.available(board)) == names, "available: one entry per resource")
     holds(set(used.totals) == names, "resources: those of the table, and all of them")
+    for mapping in CORE_MAPPINGS:
+        machine = design.machine.model_copy(update={"mapping": mapping})
+        mapped = technology.resources(design.model_copy(update={"machine": machine}))
+        holds(mapped.by_component == used.by_component, "resources are those of any mapping")
     amounts = [amount for part in used.by_component.values() for amount in part.values()]
     holds(np.array(amounts) >= 0, "no amount is negative")
     holds([used.totals[name] > 0 for name in names], "a design takes some of each resource")

@@ -123,8 +123,9 @@ def test_it_goes_on_where_it_was_and_says_what_is_proven(tmp_path):
     study = make_study(tmp_path, axes=axes, objectives=["seconds_per_video", "dsp"])
     seen = []
     with Store() as store:
+        study = study.lean
         chooser = CertifiedFront(GridStudy(study))
-        store.claim(study, "sweep")
+        store.claim(study, "front")
         first = chooser.next()[:1]
         store.add((point, *Evaluator(study).evaluate([point])) for point in first)
         done = fill(store, study, workers=0, front_only=True, tell=seen.append)
@@ -135,8 +136,23 @@ def test_it_goes_on_where_it_was_and_says_what_is_proven(tmp_path):
         assert list(done.misfits) == [("DSP slices",)]
         assert done.finished == done.total == 24
         assert (again.evaluated, again.finished) == (0, 24)
-        whole = fill(store, study, workers=0)
-        assert whole.evaluated == 24 - done.counts.total()
+        with pytest.raises(InputError, match="holds a front, and this is none"):
+            fill(store, study, workers=0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "has_dense"),
+    [
+        ({}, False),
+        ({"baseline": True}, True),
+        ({"constraints": ["speedup >= 0"]}, True),
+    ],
+)
+def test_a_front_has_speedups_where_they_are_asked_for(tmp_path, changes, has_dense):
+    study = make_study(tmp_path, **({"objectives": ["latency_s"]} | changes))
+    for how, dense in (({"front_only": True}, has_dense), ({}, True)):
+        rows = sweep(study, workers=0, **how)
+        assert rows[rows["status"] == "ok"]["speedup"].notna().all() == dense
 
 
 def test_one_bar_goes_once_through_bounds_and_designs(tmp_path, monkeypatch):
@@ -194,15 +210,17 @@ def test_another_front_of_some_points_is_refused(tmp_path, monkeypatch):
     assert "4 of 12 points have a result: for all others it is proven that" in said
     stored = read_study(tmp_path / "out")
     assert len(stored.seen(None, ()).front) == 1
-    for other in (({"dsp": "min"}, ()), (None, ["dsp <= 100"])):
+    least = stored.front["latency_s"][0]
+    assert len(stored.seen(None, [f"latency_s <= {least}"]).front) == 1
+    for limit in ("dsp <= 100", "latency_s >= 0", f"0 <= latency_s <= {least}", "latency_s == 1"):
         with pytest.raises(InputError, match="of 12 points, and others may be better there"):
-            stored.seen(*other)
+            stored.seen(None, [limit])
     other = ["report", "--front", "--objective", "dsp", str(tmp_path / "out")]
-    assert "without --front-only" in str(CliRunner().invoke(carsim, other).exception)
+    assert "with these objectives and" in str(CliRunner().invoke(carsim, other).exception)
     with pytest.raises(InputError, match="of 12 points, and others may be better there"):
         write_plot([str(tmp_path / "out")], "latency_s:machine.cores", tmp_path / "it.pdf")
-    sweep(study, tmp_path / "out", workers=0)
-    assert len(read_study(tmp_path / "out").seen({"dsp": "min"}, ()).front) >= 1
+    sweep(study, tmp_path / "all", workers=0)
+    assert len(read_study(tmp_path / "all").seen({"dsp": "min"}, ()).front) >= 1
     monkeypatch.setattr("carsim.explore.sweep.CertifiedFront", None)  # no bounds are computed
     with pytest.raises(InputError, match="another study"):
         sweep(make_study(tmp_path, objectives=["dsp"]), tmp_path / "out", front_only=True)

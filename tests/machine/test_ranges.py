@@ -162,7 +162,7 @@ def test_parts_of_long_operands_are_exact(nbytes: int, tile: int, cycles: int, p
     operand = Operand(cast("Step", SimpleNamespace(rate=Fraction(1), slots=2, **arrays)), 0)
     tiles = int(part * -(-nbytes // tile))
     exact = -(-cycles * min(tiles * tile, nbytes) // nbytes)
-    assert operand.computed(np.array([[tiles]])) == exact
+    assert operand.computed(operand.bytes_of(np.array([[tiles]]))) == exact
     assert operand.tile_cycles == cycles * min(tile, nbytes) // nbytes
 
 

@@ -189,7 +189,8 @@ class Technology(Section, ABC):
 
     * :meth:`available` has an entry for each resource of the table;
     * :meth:`resources` uses names of the table only, and no amount is negative;
-    * :meth:`idle_power` takes what :meth:`resources` gives, at the clock of the design's board.
+    * :meth:`idle_power` takes what :meth:`resources` gives, at the clock of the design's board;
+    * none of them depends on ``machine.mapping``.
 
     It may replace :meth:`check_board`, which asks nothing of a board, :meth:`published_clock_mhz`
     and :meth:`warnings`, and :meth:`intervals`, :meth:`prices`, :meth:`choices` and
