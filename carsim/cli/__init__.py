@@ -189,7 +189,8 @@ def _status(pressed: Sequence[int]) -> int:
     except (Exception, KeyboardInterrupt) as error:
         if not (pressed or isinstance(error, click.Abort | KeyboardInterrupt)):
             raise
-        complain("interrupted; nothing was half-written")
+        why = [str(error.__cause__)] if error.__cause__ and str(error.__cause__) else []
+        complain("; ".join(["interrupted", "nothing was half-written", *why]))
         return 128 + (pressed or [signal.SIGINT])[0]
     return status if isinstance(status, int) else 0
 
@@ -202,8 +203,8 @@ def _options(command: click.Command) -> dict[str, str]:
 
 def complain(text: str) -> None:
     """Say something in one line on standard error, whatever it quotes."""
-    with suppress(OSError):
-        click.echo(f"carsim: {one_line(text)}", err=True)
+    with suppress(OSError):  # click.echo would write into the line of a bar
+        print(f"carsim: {one_line(text)}", file=sys.stderr or sys.__stderr__)
 
 
 def _check(arguments: Sequence[str]) -> None:

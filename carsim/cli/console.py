@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from importlib.metadata import version
+from time import monotonic
 from typing import Any
 
 import click
@@ -27,6 +28,9 @@ GAP = 3
 
 LEAST_TEXT = 18
 """Characters that a column of text keeps beside numbers; longer texts are wrapped."""
+
+LINE_S = 60.0
+"""Seconds from one line about progress to the next, where no terminal shows a bar."""
 
 Part = str | Table | RenderableType
 
@@ -171,7 +175,7 @@ def progress(doing: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def progress_bar(name: str, *, is_steady: bool = True) -> Iterator[Callable[..., None]]:
-    """A bar on standard error, if that is a terminal, that leaves nothing behind.
+    """A bar on standard error that leaves nothing behind; into a file, a line a minute.
 
     Args:
         name: Name of the work.
@@ -182,7 +186,15 @@ def progress_bar(name: str, *, is_steady: bool = True) -> Iterator[Callable[...,
     """
     console = _live_console()
     if console is None:  # rich before 15 would leave a blank line even if disabled
-        yield lambda done, total, rate="": None
+        told = monotonic()
+
+        def tell(done: float, total: float, rate: str = "") -> None:
+            nonlocal told
+            if monotonic() > told + LINE_S:
+                told = monotonic()
+                click.echo(f"{name}: {done / max(1, total):.0%} {rate}", err=True)
+
+        yield tell
         return
     from rich import progress as bars
 

@@ -64,6 +64,12 @@ Wanted = Mapping[str, str] | None
     multiple=True,
     help="Of a front: what points have to meet besides the study's constraints, say 'dsp <= 2000'.",
 )
+@click.option(
+    "--point",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Of a front: the point whose command is shown; the knee if left out.",
+)
 @JSON
 def report(folders: tuple[str, ...], out: str | None, as_json: bool, **asked: Any) -> int | None:
     """Make one HTML page of what a run, a sweep or a search left in DIR.
@@ -98,10 +104,10 @@ def report(folders: tuple[str, ...], out: str | None, as_json: bool, **asked: An
     if asked["check"] or asked["rescue"]:
         return _check(Path(folders[0]), asked["rescue"])
     if asked["front"]:
-        _show_front(folders[0], *of_front, out, as_json)
+        _show_front(folders[0], *of_front, out, as_json, asked["point"])
         return None
-    if any(of_front):
-        raise click.UsageError("--objective and --constraint go with --front")
+    if any(of_front) or asked["point"] is not None:
+        raise click.UsageError("--objective, --constraint and --point go with --front")
     from carsim.report.report import write_page
 
     with progress("reading") as tell:
@@ -141,17 +147,25 @@ def _draw(
 
 
 def _show_front(
-    folder: str, objectives: Wanted, constraints: Names, out: str | None, as_json: bool
+    folder: str,
+    objectives: Wanted,
+    constraints: Names,
+    out: str | None,
+    as_json: bool,
+    point: int | None,
 ) -> None:
     """Print the front of what a folder stores, and write it where that is asked for."""
     from carsim.explore.code import code_sha256
     from carsim.explore.pareto import pareto
     from carsim.metrics.columns import csv_text
+    from carsim.report.front_table import run_command
     from carsim.report.stored_study import read_study
 
     study = read_study(Path(folder)).seen(objectives, constraints)
     if study.front.empty:
         pareto(study.frame, study.objectives, study.constraints)  # says why
+    number = int(study.knee["point"].iloc[0]) if point is None else point
+    command = run_command(study, number)
     files = [] if out is None else ["pareto.csv"]
     if out is not None:
         make_folder(Path(out))
@@ -160,7 +174,7 @@ def _show_front(
     if as_json:
         document = {"study": study.name, "carsim_version": made, "same_code": same_code}
         found = {"constraints": study.constraints, "points": len(study.frame), "files": files}
-        show_json(document | as_document(study) | found)
+        show_json(document | as_document(study) | found | {"command": command})
         return
     print_front(study)
     if study.is_part:
@@ -171,6 +185,9 @@ def _show_front(
         say(f"{have}: {proven}.")
     if made != (own := version("carsim")) or not same_code:
         say(f"The points were evaluated by other code, carsim {made}; this is {own}.")
+    if command:
+        say(f"Point {number} as a run, in the folder of the study:")
+        click.echo(command)
     if files:
         say(f"Written to {out}: {', '.join(files)}")
 

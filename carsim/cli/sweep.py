@@ -95,6 +95,9 @@ def show_results(
         show_json(document | (as_document(found) if has_front else {}))
     else:
         say(f"{study.name}: {count(counts.total(), 'point')}; {found.outcome or 'none stored'}")
+        refused = Counter(found.frame.loc[found.frame["status"] == "invalid", "reason"])
+        for reason, n in refused.most_common(1):
+            say(f"Refused most often ({count(n, 'point')}): {reason}")
         if done.dominated or done.misfits:
             lacks = Counter(part for parts in done.misfits.elements() for part in parts)
             lacking = "".join(f"; {n:,} lack {part}" for part, n in lacks.most_common())

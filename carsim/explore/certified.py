@@ -52,6 +52,8 @@ class CertifiedFront:
         if names := ", ".join(unbounded(self._signs)):
             note = f"there is no bound of {names}: all designs that fit are evaluated"
             warnings.warn(note, stacklevel=2)
+        for note in grid.refusals():
+            warnings.warn(note, stacklevel=2)
         self._study, self._grid = study, grid
         self._passing = np.flatnonzero(self._grid.passing())
         self.total = len(self._passing)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.base.errors import InputError
+from carsim.base.yaml_file import shown
 from carsim.design import Design
 from carsim.design.load import PRESET_PATHS, override
 from carsim.explore.axis import PSEUDO_PATHS, Axis
@@ -117,6 +118,20 @@ class GridStudy:
         values = self._combination([axis.values for axis in self.axes], index)
         return make_point(self.study, ordinal, values)
 
+    def refusals(self) -> Iterator[str]:
+        """Values that go with none of the values of other axes that were tried, and the reason.
+
+        Tried are the first values of all other axes, then the second, and so on.
+        """
+        for axis in self.axes:
+            others = [each for each in self.axes if each is not axis]
+            for value in axis.values:
+                tried = (_diagonal(others, n) | {axis.name: value} for n in _places(others))
+                errors = [*map(self._refusal, tried)]
+                if all(errors):
+                    why = str(errors[0]).removeprefix("`overrides` ")
+                    yield f"{axis.name}: no value of other axes goes with {shown(value)}: {why}"
+
     def expect(self, *tables: tuple[str, ...]) -> None:
         """Count the designs of tables to come; see :meth:`table`."""
         self._total += sum(math.prod(_shape(self._values(self._held(each)))) for each in tables)
@@ -196,10 +211,14 @@ class GridStudy:
 
     def _first_cell(self, values: dict[str, Any], held: Sequence[Axis], make: Make) -> Cell | None:
         """The cell of the first values of the held axes with which it is not refused."""
-        for place in range(max((len(axis.values) for axis in held), default=1)):
-            own = {axis.name: axis.values[min(place, len(axis.values) - 1)] for axis in held}
-            if (cell := self._cell(values | own, make)) is not None:
-                return cell
+        cells = (self._cell(values | _diagonal(held, n), make) for n in _places(held))
+        return next((cell for cell in cells if cell is not None), None)
+
+    def _refusal(self, values: Mapping[str, Any]) -> InputError | None:
+        try:
+            self._evaluator.asked(changes_of(self.study, values))
+        except InputError as error:
+            return error
         return None
 
     def _make(self, keys: tuple[tuple[str, str], ...]) -> Design:
@@ -227,6 +246,16 @@ def _cells_of(key: str, part: Block) -> tuple[list[Cell | None], float]:
     """Runs in a worker: some cells of a table of a study, and the seconds that they took."""
     grid, start = made_of(key, GridStudy), process_time()
     return list(grid.cells(part)), process_time() - start
+
+
+def _places(axes: Sequence[Axis]) -> range:
+    """As many places as the longest of some axes has values."""
+    return range(max((len(axis.values) for axis in axes), default=1))
+
+
+def _diagonal(axes: Sequence[Axis], place: int) -> dict[str, Any]:
+    """The values of some axes at a place, the last of those that have fewer."""
+    return {axis.name: axis.values[min(place, len(axis.values) - 1)] for axis in axes}
 
 
 def _shape(values: Sequence[Sequence[Any]]) -> tuple[int, ...]:

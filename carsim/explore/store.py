@@ -126,6 +126,7 @@ class Store(AbstractContextManager["Store"]):
             "fingerprint": study.fingerprint,
             "name": study.name,
             "points": points,
+            "pool": study.pool,
             "study": study.text,
             "axes": [axis.name for axis in study.axes],
             "objectives": study.objectives,

@@ -22,6 +22,7 @@ from carsim.design.load import MODEL_FILE, PRESET_PATHS, design_path, preset
 from carsim.explore.axis import PSEUDO_PATHS, VIDEO_PATHS, Axis, parse_axis
 from carsim.explore.expression import Expression
 from carsim.explore.pareto import direction_of
+from carsim.hardware.expected import expected_of
 from carsim.metrics import METRICS
 from carsim.metrics.table import WITHOUT_DENSE
 from carsim.runs.first import open_design
@@ -139,6 +140,14 @@ class Study:
         if self.file.baseline is not None or asked - WITHOUT_DENSE:
             return self
         return replace(self, file=self.file.model_copy(update={"baseline": False}))
+
+    @property
+    def pool(self) -> str:
+        """Published systems whose factor on times holds for all points; empty if points differ."""
+        pools = {expected_of(each.machine.overheads).pool for each in self.designs.values()}
+        paths = {*self.file.set}.union(*(axis.paths for axis in self.axes))
+        known = not any(path.startswith(("machine.overheads", *PRESET_PATHS)) for path in paths)
+        return pools.pop() if known and len(pools) == 1 else ""
 
     @property
     def no_points(self) -> InputError:

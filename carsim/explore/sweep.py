@@ -66,6 +66,8 @@ class Progress:
 TOLD_S = 0.1
 """Seconds from one word on how far bounds are to the next."""
 
+GOES_ON = "the same command goes on where it was"
+
 Tell = Callable[[Progress], None]
 
 
@@ -204,7 +206,7 @@ def fill(
         def step(done: int, designs: int) -> None:
             nonlocal told
             if stop():
-                raise KeyboardInterrupt
+                raise KeyboardInterrupt(f"{GOES_ON}, with bounds from the beginning")
             if (now := monotonic()) > told + TOLD_S:
                 tell(Progress(0, 0, now - begun, Counter(), bounded=(done, designs)))
                 told = now
@@ -271,7 +273,7 @@ def work_off(
                 counts.update(row["status"] for _, row in results)
                 tell(progress())
     if stop() and progress().finished < chooser.total:
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(GOES_ON)
     return progress()
 
 

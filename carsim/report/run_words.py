@@ -5,6 +5,7 @@ from math import fsum
 
 from carsim.base.text import Table, count, number, percent, signed_percent
 from carsim.design import Design
+from carsim.hardware.expected import Expected
 from carsim.metrics import INTERVALS, interval_text
 from carsim.report import run_tables as tables
 from carsim.report.ratios import speedup
@@ -125,6 +126,15 @@ def _expected(run: StoredRun) -> str:
     return (
         f"; expect {value} {unit} on a board ({low} to {high} {unit}: {coverage(known.systems)}, "
         f"{known.title})"
+    )
+
+
+def on_a_board(known: Expected) -> str:
+    """The factor on times that a real board is expected to need."""
+    low, high = map(number, known.ends)
+    return (
+        f"Times and rates are hardware bounds. Expect {number(known.factor)} times the time on a "
+        f"board ({low} to {high}: {coverage(known.systems)})"
     )
 
 

@@ -6,7 +6,7 @@ from carsim.base.text import Table, count, number, percent
 from carsim.explore.target import SizedMachine, Wanted
 from carsim.hardware.expected import expected_of
 from carsim.metrics import interval_text
-from carsim.report.run_words import Section, coverage
+from carsim.report.run_words import Section, on_a_board
 
 PARTS_ALONE = (
     "Prices of chips are of parts at volume: die, package, memory, tests. They leave out design "
@@ -61,12 +61,8 @@ def target_sections(wanted: Wanted, tried: Sequence[SizedMachine]) -> Iterator[S
 
 def _on_a_board(tried: SizedMachine) -> str:
     """The factor on these times that a real board is expected to need."""
-    known = expected_of(tried.design.machine.overheads)
-    low, high = (number(factor) for factor in known.ends)
-    return (
-        f"Times and rates are hardware bounds. Expect {number(known.factor)} times the time on a "
-        f"board ({low} to {high}: {coverage(known.systems)}): ask for a rate so much higher."
-    )
+    known = on_a_board(expected_of(tried.design.machine.overheads))
+    return f"{known}: ask for a rate so much higher."
 
 
 def _lines(wanted: Wanted, tried: SizedMachine) -> list[str | Table]:

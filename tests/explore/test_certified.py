@@ -1,8 +1,10 @@
 """The certified front of a grid against the front of all of its points."""
 
+import json
 import math
 import operator
 import os
+import shlex
 from contextlib import closing, nullcontext
 
 import numpy as np
@@ -85,6 +87,8 @@ def check(study):
     found, front = (pareto(each, study.objectives)["point"].tolist() for each in (some, whole))
     assert found == front
 
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*no value of other axes goes with")
 
 LONG = pytest.mark.skipif("CARSIM_LONG" not in os.environ, reason="15 seconds; set CARSIM_LONG")
 
@@ -193,6 +197,15 @@ def test_what_has_no_front_is_one_line(tmp_path, changes, message):
         CertifiedFront(GridStudy(make_study(tmp_path, **changes)))
 
 
+def test_values_that_go_with_no_other_are_named_before_bounds(tmp_path):
+    axes = {"machine.cores": [1, 2], "machine.kv_buffer_kib": [1, 8]}
+    (note,) = GridStudy(make_study(tmp_path, axes=axes)).refusals()
+    assert note.startswith("machine.kv_buffer_kib: no value of other axes goes with 1: machine.kv_")
+    how = ["--workers", "0", "--out", str(tmp_path / "out")]
+    said = CliRunner().invoke(carsim, ["sweep", str(tmp_path / "study.yaml"), *how]).output
+    assert "Refused most often (2 points): " in said
+
+
 def test_without_a_bound_all_are_evaluated(tmp_path):
     axes = {"machine.cores": [1, 2], "policy.schedule": ["static", "drs"]}
     goals = {"busy": "max", "latency_s": "min", "dsp": "max", "tokens_per_s": "min"}
@@ -219,6 +232,13 @@ def test_another_front_of_some_points_is_refused(tmp_path, monkeypatch):
     assert "with these objectives and" in str(CliRunner().invoke(carsim, other).exception)
     with pytest.raises(InputError, match="of 12 points, and others may be better there"):
         write_plot([str(tmp_path / "out")], "latency_s:machine.cores", tmp_path / "it.pdf")
+    front = ["report", "--json", "--front", str(tmp_path / "out")]
+    command = json.loads(CliRunner().invoke(carsim, front).output)["command"]
+    _, *run = shlex.split(command.replace("\\\n", ""))
+    monkeypatch.chdir(tmp_path)
+    again = json.loads(CliRunner().invoke(carsim, [*run, "--json"]).output)
+    assert least in [policy["latency_s"] for policy in again["policies"]]
+    assert "point 99 has no" in str(CliRunner().invoke(carsim, [*front, "--point", "99"]).exception)
     sweep(study, tmp_path / "all", workers=0)
     assert len(read_study(tmp_path / "all").seen({"dsp": "min"}, ()).front) >= 1
     monkeypatch.setattr("carsim.explore.sweep.CertifiedFront", None)  # no bounds are computed

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ideal import attend, operand
@@ -149,6 +150,13 @@ def test_a_write_to_a_memory_that_nothing_is_read_from_waits_for_no_latency() ->
     phase = Phase((written,), (0, 7), NONE, np.zeros((1, 2), np.int64))
     solved, simulated = both(phase)
     assert solved.cycles == 7
+    assert_equal(solved, simulated)
+
+
+@pytest.mark.parametrize("tiles", [3, 40, 99, 100])
+def test_the_last_tile_counts_in_a_buffer_of_more_slots_than_are_followed(tiles: int) -> None:
+    step = operand([1000 * tiles], [100 * tiles], 1000, 100, Fraction(4))
+    solved, simulated = both(Phase((step,), (5, 7), NONE, np.zeros((1, 2), np.int64)))
     assert_equal(solved, simulated)
 
 

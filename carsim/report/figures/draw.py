@@ -133,12 +133,15 @@ def _draw_panel(axes: Axes, panel: Panel, is_narrow: bool) -> None:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if not panel.x_range and any(series.text for series in panel.series):
         axes.set_xlim(0, ROOM * max(x for each in panel.series for x in each.x if x is not None))
-    x_label, y_label = (
-        textwrap.fill(panel.x_label, 2 * LINE),
-        textwrap.fill(panel.y_label, LINE + 6),
-    )
-    axes.set(xlabel=x_label, ylabel=y_label)
+    axes.set(xlabel=_even(panel.x_label, 2 * LINE), ylabel=_even(panel.y_label, LINE + 6))
     axes.grid(axis="x" if panel.categories else "y" if panel.verticals else "both")
+
+
+def _even(text: str, width: int) -> str:
+    """The text in as few lines as the width allows, all about as long."""
+    fewest = len(textwrap.wrap(text, width))
+    fits = (n for n in range(1, width) if len(textwrap.wrap(text, n)) <= fewest)
+    return textwrap.fill(text, next(fits, width))
 
 
 def _draw_series(axes: Axes, series: Series) -> None:
@@ -159,6 +162,7 @@ def _draw_series(axes: Axes, series: Series) -> None:
         return
     if series.shade:
         how: dict[str, Any] = {"cmap": "viridis_r", "label": series.name, "zorder": 2}  # as lines
+        how |= {"edgecolors": style.GREY, "linewidths": 0.3}  # light colours are seen on white
         marks = axes.scatter(x, y, series.size**2, series.shade, **how)
         axes.figure.colorbar(marks, ax=axes, label=series.shade_label, format="{x:,.6g}")
         return

@@ -89,7 +89,9 @@ def _points(study: "StoredStudy", objectives: Mapping[str, str], x: str, y: str)
     name = f"dominated, {len(points) - len(front):,}{some}"
     series = [_marks(name, study, drawn, x, y, style.GREY, size=2)]
     if len(objectives) == 2 and len(front):
-        series.append(_line(pareto(points, objectives), objectives, x, y))
+        line = _line(pareto(points, objectives), objectives, x, y)
+        is_apart = len(study.objectives) > 2
+        series.append(replace(line, name="front of these two alone" if is_apart else ""))
     third = [*study.objectives][2:3]
     shade = {"shade": front[third[0]].tolist(), "shade_label": heading(third[0])} if third else {}
     name = f"on the front, {len(front):,}"
