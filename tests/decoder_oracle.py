@@ -146,8 +146,7 @@ class _Row:
                 weight = np.exp(of_head - of_head.max())
                 heads.append(weight @ values[seen] / weight.sum())
         attended = naive_enter(self.weights.arithmetic, "out", layer, np.concatenate(heads))
-        out: Vector = attended @ self.weights.w_out[layer]
-        return out
+        return attended @ self.weights.w_out[layer]
 
     def score(self, layer: int) -> float:
         shape, theta, rule = self.config.geometry, self.config.rope_theta, self.policy.rule
@@ -168,8 +167,7 @@ class _Row:
         gate, up = np.split(normed @ self.weights.w_gate_up[layer], 2)
         inner = gate / (1 + np.exp(-gate)) * up
         inner = naive_enter(self.weights.arithmetic, "down", layer, inner)
-        out: Vector = inner @ self.weights.w_down[layer]
-        return out
+        return inner @ self.weights.w_down[layer]
 
 
 def _worn(before: NDArray[np.bool_], config: Config, policy: DecoderPolicy) -> bool:

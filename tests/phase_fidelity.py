@@ -53,8 +53,7 @@ def phase_of(design: Design, rng: np.random.Generator) -> Phase:
         return BUILDERS[kind](hw, int(rng.integers(1, 65)), None, False)
     if kind == "attention":
         tokens = rng.integers(64, 3000, 1)
-        cases = AttendCases(tokens, np.ones_like(tokens), tokens)
-        return BUILDERS[kind](hw, rule, cases)
+        return BUILDERS[kind](hw, rule, AttendCases(tokens, np.ones_like(tokens), tokens))
     computing = rng.random((1, hw.batch)) < rng.choice([0.3, 0.6, 1.0])
     schedule = Phases(hw).schedule(design.policy.schedule) if rule else BASELINE
     known = rng.choice([0, 500, 10**6], 1) if rule else None

@@ -36,8 +36,7 @@ def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
         rule = plan.rule if scored else None
         visit("qkv", at, phases.qkv(rule))
         body = hw.design.model.body
-        window = body.window_of(at[2])
-        cases = plan.reads[window].take([step])
+        cases = plan.reads[body.window_of(at[2])].take([step])
         if batches.reads is not None and plan.attention.records:
             attended, runs = (each[at][None] for each in batches.reads)
             cases = cases._replace(attended=attended, runs=runs)

@@ -124,8 +124,7 @@ def test_a_memory_of_a_family_from_outside_runs() -> None:
     row = replace(STANDARDS["HBM3-6400"], name="HBM4-6400", family="HBM4", source="made up")
     STANDARDS.register(row)
     memory = next(iter(load_design("u280").board.memories))
-    changes = {f"board.memories.{memory}.standard": "HBM4-6400"}
-    design = override(load_design("u280"), changes)
+    design = override(load_design("u280"), {f"board.memories.{memory}.standard": "HBM4-6400"})
     assert design.board.memories[memory].part.family == "HBM4"
     assert "HBM4-6400" in str(design_schema())
     design = override(design, {"energy.dram_pj_per_bit.HBM4": CONSTANT})

@@ -52,8 +52,7 @@ def test_a_change_is_a_line_of_the_table(snapshot: Any, records: Any) -> None:
 
 
 def test_a_row_that_is_gone_is_a_change(snapshot: Any, records: Any) -> None:
-    gone = dict(list(records.items())[1:])
-    found = snapshot["changes"](records, gone)
+    found = snapshot["changes"](records, dict(list(records.items())[1:]))
     assert {change.new for change in found} == {""}
     assert len(found) == 9
     assert all(len(line) <= 80 for line in snapshot["table"](found))

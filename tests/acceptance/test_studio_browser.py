@@ -94,8 +94,7 @@ def opened(context: Any, address: str, said: list[str]) -> Any:
 
 
 def text_of(page: Any, part: str) -> str:
-    text: str = page.locator(part).first.inner_text()
-    return text
+    return page.locator(part).first.inner_text()
 
 
 def shows(page: Any, text: str) -> None:
@@ -196,8 +195,7 @@ def test_what_is_copied_means_the_same(tab: Any, tmp_path: Path) -> None:
     def copied(what: str) -> str:
         tab.evaluate(f"document.querySelector('#copy-{what}').click()")
         tab.wait_for_selector('#done:has-text("copied")')
-        text: str = tab.evaluate("navigator.clipboard.readText()")
-        return text
+        return tab.evaluate("navigator.clipboard.readText()")
 
     assert copied("link") == tab.url
     assert copied("command") == text_of(tab, "#command")
@@ -225,8 +223,7 @@ def violations(page: Any) -> list[Any]:
     to the menu at once, which ``test_tab_reaches_every_control`` sees and axe does not.
     """
     hidden = {"exclude": [[".dash-dropdown-focus-target"]]}
-    found: list[Any] = axe.Axe().run(page, context=hidden)["violations"]
-    return found
+    return axe.Axe().run(page, context=hidden)["violations"]
 
 
 @pytest.mark.parametrize(("width", "height", "theme"), [(1280, 900, "light"), (390, 844, "dark")])

@@ -71,8 +71,7 @@ def test_no_product_beats_its_macs_its_bytes_or_more_bandwidth(array, gemm, rate
 )
 def test_a_port_carries_what_each_tile_needs(dataflow: str, carried: int) -> None:
     array = Array(rows=8, cols=16, dataflow=dataflow)
-    got = product(array, Gemm(8, 64, 96), Supply(port_bytes_per_cycle=1))
-    assert got.total_cycles == carried
+    assert product(array, Gemm(8, 64, 96), Supply(port_bytes_per_cycle=1)).total_cycles == carried
 
 
 def test_half_a_buffer_comes_in_before_and_goes_out_after() -> None:

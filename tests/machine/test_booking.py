@@ -111,8 +111,7 @@ def test_cycles_of_each_core_by_hand(what: str) -> None:
     hw = ideal_hardware(**machine)
     mlp = compute(Phases(hw, books=True), computing, known, schedule="drs")
     found = accounts(hw, mlp.booked[0].tolist(), int(mlp.cycles[0]))
-    cores = [{s: n for s, n in found[f"core {c}"].items() if n} for c in range(2)]
-    assert cores == expected
+    assert [{s: n for s, n in found[f"core {c}"].items() if n} for c in range(2)] == expected
 
 
 def test_cycles_of_a_port_by_hand() -> None:

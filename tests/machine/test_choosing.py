@@ -22,8 +22,7 @@ HALF = Draft(block_tokens=4, keep=0.5)
 def test_bytes_read_are_kept_keys_and_values_and_the_policys_own() -> None:
     own = "policy.attention={kind: draft, block_tokens: 4, keep: 0.5}"
     trace = draft_trace(HALF)
-    report = run(tiny_design(own), [trace])
-    totals = report.row("draft/static").simulation.totals["attention"]
+    totals = run(tiny_design(own), [trace]).row("draft/static").simulation.totals["attention"]
     # Every row is charged with the mean of all, rounded up. A key or value of a token has 64
     # elements of a byte, and one of each is written. Of every block of the context, that of the
     # longest prompt, 4 heads of 16 elements of 8 bits with a scale of 16 are read; a quarter of
@@ -58,8 +57,7 @@ def test_the_capacity_counts_pooled_keys() -> None:
 @pytest.mark.parametrize("layout", ["separate", "interleaved"])
 def test_a_head_fetches_runs_of_its_own_keys(layout: str) -> None:
     """Where heads choose alike, the keys of a token lie side by side; K and V do if interleaved."""
-    design = load_design("zcu102", [f"machine.kv_layout={layout}"])
-    hw = Hardware(design)
+    hw = Hardware(load_design("zcu102", [f"machine.kv_layout={layout}"]))
     phases, path = Phases(hw), hw.path_of[2]  # type: ignore[index]
     twice = 1 + (layout == "interleaved")
     cases = AttendCases(np.array([512]), np.array([32]), np.array([1024]))

@@ -22,8 +22,7 @@ from carsim.machine.phase import Phase, ReplayWork, Timing, outcome
 
 def attention(hw: Hardware, attended: Any) -> Phase:
     tokens = np.asarray(attended, np.int64)
-    cases = AttendCases(tokens, np.ones_like(tokens), tokens)
-    return BUILDERS["attention"](hw, FASTCAR, cases)
+    return BUILDERS["attention"](hw, FASTCAR, AttendCases(tokens, np.ones_like(tokens), tokens))
 
 
 def played(phase: Phase, most: int) -> Timing:
@@ -81,7 +80,6 @@ def test_phases_with_replays_or_dispatch_are_all_played():
     twenty = np.full(20, 64)
     replay = ReplayWork(0, Fraction(8), twenty, twenty, twenty, twenty)
     computing = np.arange(16)[:, None] >> np.arange(4) & 1 == 1
-    cases = MlpCases(computing, np.zeros(16, np.int64))
-    mlp = BUILDERS["mlp"](hw, BASELINE, cases, FASTCAR)
+    mlp = BUILDERS["mlp"](hw, BASELINE, MlpCases(computing, np.zeros(16, np.int64)), FASTCAR)
     for other in (replace(phase, replay=replay), replace(mlp, replay=None)):
         assert not played(other, 5).interpolated

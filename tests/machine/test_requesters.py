@@ -75,8 +75,7 @@ def phase_of(*steps: Step, latency: int) -> Phase:
 
 
 def ends(timing: Timing) -> list[int]:
-    found: list[int] = timing.ended[-1][0].tolist()
-    return found
+    return timing.ended[-1][0].tolist()
 
 
 @given(st.data())

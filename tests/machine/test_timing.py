@@ -167,8 +167,7 @@ def test_private_weights_are_streamed_once_per_core_at_work(rung: str) -> None:
 def test_time_spent_queueing_for_the_fullest_core(rung: str) -> None:
     # Both sequences on core 0, where an even share would be one on each: half of the products.
     machine = {"weight_sharing": "private", "array": ONE_BY_ONE, "rate": 100_000}
-    outcome = mlp(rung, "1010", known=10_000, **machine)
-    assert times(outcome)["WAIT_CORE"] == 3072 + 1536
+    assert times(mlp(rung, "1010", known=10_000, **machine))["WAIT_CORE"] == 3072 + 1536
     assert "WAIT_CORE" not in times(mlp(rung, "1100", known=10_000, **machine))
     # Where memory sets the pace, an even share would gain nothing.
     starved = times(mlp(rung, "1010", known=10_000, weight_sharing="private"))
@@ -177,8 +176,7 @@ def test_time_spent_queueing_for_the_fullest_core(rung: str) -> None:
 
 
 def test_the_bound_is_the_later_of_compute_and_all_bytes() -> None:
-    phases = Phases(ideal_hardware())
-    (cycles,), (nbytes,) = phases.mlp_bound(4)
+    (cycles,), (nbytes,) = Phases(ideal_hardware()).mlp_bound(4)
     # All compute: 3072 + 1536 and 256 of replay cache; none: 256 bytes of replays.
     assert cycles.tolist()[0::4] == [32, (4608 + 256) // 8]
     assert nbytes[4].tolist() == [4608 + 256, 0]
@@ -201,8 +199,7 @@ def test_the_bound_takes_the_best_assignment() -> None:
 
 def test_a_step_costs_its_host() -> None:
     # 2.5 us at 200 MHz.
-    host = Phases(ideal_hardware(overheads={"step_us": 2.5})).host()
-    assert times(host) == {"HOST": 500}
+    assert times(Phases(ideal_hardware(overheads={"step_us": 2.5})).host()) == {"HOST": 500}
 
 
 @RUNGS
@@ -229,8 +226,7 @@ def test_keys_that_a_policy_chooses_are_fetched_after_the_choice(rung: str) -> N
     assert whole.dram_bytes.tolist() == [[2304 + 4 * 26, 0]]
     assert whole.macs == phase(scan_cycles=50).macs + 4 * 64
     # Work without a scan runs beside: all bytes at 10 + 2408 / 8, and 2 of 18 cycles for the last.
-    beside = phase(macs=64, bytes_read=20, bytes_written=6)
-    assert beside.cycles == 10 + 301 + 2
+    assert phase(macs=64, bytes_read=20, bytes_written=6).cycles == 10 + 301 + 2
 
 
 def test_a_port_carries_fractions_of_a_cycle_and_begins_another_pattern_with_a_whole_one() -> None:

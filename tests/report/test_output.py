@@ -195,5 +195,4 @@ def test_the_cure_is_that_of_the_reason(tmp_path, number, cure):
 def test_that_phases_were_interpolated_is_said(monkeypatch):
     design, traces = tiny_design(), [tiny_trace()]
     monkeypatch.setattr(parts.phase, "MOST_PLAYED", 10)
-    report = run(design, traces, fidelity="tile")
-    assert "2,048 were played" in " ".join(notes_of(report))
+    assert "2,048 were played" in " ".join(notes_of(run(design, traces, fidelity="tile")))

@@ -31,8 +31,7 @@ from carsim.runs.timeline import usage_by_step
 
 def plots(*overrides):
     report = tiny_report(*overrides)
-    usage = utilisation_frame(report, usage_by_step(report.chosen))
-    return run_plots(stored(report), usage)
+    return run_plots(stored(report), utilisation_frame(report, usage_by_step(report.chosen)))
 
 
 @pytest.fixture(scope="module")
@@ -117,8 +116,7 @@ def folders(tmp_path_factory):
     folder = tmp_path_factory.mktemp("plotted")
     save_report(tiny_report(), folder / "one", timeline=(17, 19))
     save_report(tiny_report("machine.cores=1"), folder / "two")
-    study = write_study(folder, objectives=["seconds_per_video", "dsp"])
-    sweep(study, folder / "swept", workers=0)
+    sweep(write_study(folder, objectives=["seconds_per_video", "dsp"]), folder / "swept", workers=0)
     return folder
 
 

@@ -125,8 +125,7 @@ def test_hostile_names_are_shown_and_do_nothing(folder: Path, page: Page, tmp_pa
 def test_a_misfit_is_the_first_thing_that_a_page_says(tmp_path: Path) -> None:
     save_report(tiny_report(MISFIT), tmp_path / "out")
     page = Page(write_page(tmp_path / "out"))
-    start = page.text.index("MISFIT: toy does not fit ZCU102")
-    assert start < page.text.index(" per video")
+    assert page.text.index("MISFIT: toy does not fit ZCU102") < page.text.index(" per video")
     assert "1 DSP available" in page.text
     assert '<tr class="marked">' in page.html
     headings = [text for text in page.texts if text.startswith("MISFIT, this design")]

@@ -169,11 +169,11 @@ def test_broken_stores_are_one_line(tmp_path: Path, facts: dict[str, Any], probl
 def test_of_more_objectives_two_have_a_front_and_the_third_a_colour(tmp_path: Path) -> None:
     from plotly.graph_objects import Figure
 
-    objectives = ["seconds_per_video", "energy_per_video_j", "dsp"]
-    folder = swept(tmp_path, objectives=objectives)
+    folder = swept(tmp_path, objectives=["seconds_per_video", "energy_per_video_j", "dsp"])
     study = read_study(folder)
     (panel,) = front_plot({study.name: study}).panels
-    line, points, shaded = panel[""], panel["dominated"], panel["on the front"]
+    line, points = panel["front of these two alone"], panel["dominated"]
+    shaded = panel["on the front"]
     assert (shaded.shade, shaded.shade_label) == (study.front["dsp"].tolist(), "DSP slices")
     assert shaded.name == f"on the front, {len(study.front)}"
     assert panel["knee"].name == f"knee, point {study.knee['point'].item()}"

@@ -152,8 +152,7 @@ def assert_valid(document):
 
 
 def test_a_chrome_trace_is_valid_and_as_long_as_the_window():
-    row = tiny_report().chosen
-    timeline = record_timeline(row, 14, 20)
+    timeline = record_timeline(tiny_report().chosen, 14, 20)
     document = chrome_trace(timeline, 300.0, "a title", {"fits": False})
     tracks = assert_valid(document)
     slices = [event["args"] for event in document["traceEvents"] if event["ph"] == "X"]
@@ -162,8 +161,7 @@ def test_a_chrome_trace_is_valid_and_as_long_as_the_window():
     length = round(timeline.cycles * 1000 / 300)
     for thread in (1, 2):  # steps, phases
         assert sum(each for _, each in tracks[thread]) == length
-    last = max(start + each for events in tracks.values() for start, each in events)
-    assert last == length
+    assert max(start + each for events in tracks.values() for start, each in events) == length
     facts = {"title": "a title", "cycles": timeline.cycles, "clock_mhz": 300.0, "fits": False}
     assert document["otherData"] == facts
 

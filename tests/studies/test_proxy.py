@@ -39,8 +39,7 @@ def walks():
 @pytest.fixture(scope="module")
 def trained(codebook, walks):
     run = training.Training(PLAN, walks, codebook)
-    rows = [run.advance() for _ in range(PLAN.n_steps)]
-    return run, rows
+    return run, [run.advance() for _ in range(PLAN.n_steps)]
 
 
 def test_an_interrupted_training_ends_at_the_same_bits(trained, walks, codebook, tmp_path):
@@ -101,8 +100,7 @@ def test_numpy_decoder_gives_the_logits_that_torch_gives(trained, codebook, tmp_
         seen.append(logits)
         return logits.argmax(axis=1)
 
-    policy = DecoderPolicy((None,) * TINY.n_layers)
-    codes = decode_rows(model, policy, prompts, given, 2, choose)
+    codes = decode_rows(model, DecoderPolicy((None,) * TINY.n_layers), prompts, given, 2, choose)
     rows = [(prompt, row.ravel(), 0) for prompt, row in zip(prompts, codes, strict=True)]
     batch = data.assemble(rows, codebook.n_codes)
     with torch.no_grad():

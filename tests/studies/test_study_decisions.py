@@ -113,8 +113,7 @@ def test_permuted_decisions_have_the_counts_and_ages_of_their_own():
 )
 def test_schedules_are_those_of_periodic_rules(share, first):
     """Layer 1; that of one half and three quarters is ``Periodic`` with 2 and 4 frames."""
-    config = Config(make_model().geometry, tokens_per_frame=2, n_frames=8)
-    plan = rules.schedule(config, share)
+    plan = rules.schedule(Config(make_model().geometry, tokens_per_frame=2, n_frames=8), share)
     assert not plan[:, 0].any()
     assert "".join(str(int(each)) for each in plan[2::2, 1]) == first
     assert np.array_equal(plan[::2], plan[1::2])
@@ -131,8 +130,7 @@ def test_our_own_rules_are_made_on_the_tuning_scenes(archive, monkeypatch):
 
 def test_planned_places_replay_while_the_model_generates(archive):
     drawn = free.drawn(archive, 0)
-    counts = rules.counts_of(drawn, TOKENS_PER_FRAME)
-    assert counts.tolist() == [[0, 0], [0, 128], [0, 128]]
+    assert rules.counts_of(drawn, TOKENS_PER_FRAME).tolist() == [[0, 0], [0, 128], [0, 128]]
     rule = free.Planned(plan=drawn)
     seen = SimpleNamespace(frame=2, tokens_per_frame=TOKENS_PER_FRAME, q=np.zeros((3, 1, 1)))
     for place in range(4):

@@ -123,8 +123,7 @@ def test_fields_of_the_workload_are_those_of_the_command_line(design, key, text,
 
 def test_a_field_of_a_preset_sets_the_preset():
     state = TabState("zcu102")
-    after = FIELDS["board"].set(state, base_of(state), "zcu104")
-    assert base_of(after).board.name == "ZCU104"
+    assert base_of(FIELDS["board"].set(state, base_of(state), "zcu104")).board.name == "ZCU104"
 
 
 def test_a_text_takes_no_trace_along(toy):
@@ -138,8 +137,7 @@ def test_a_text_takes_no_trace_along(toy):
 
 
 def test_a_sweep_has_the_numbers_of_its_points(toy):
-    state = replace(toy, over="cores", by="schedule", metric="speedup")
-    (panel,) = swept(state, ANYWHERE).panels
+    (panel,) = swept(replace(toy, over="cores", by="schedule", metric="speedup"), ANYWHERE).panels
     assert (panel.x_label, len(panel.series)) == ("cores", 4)
     at = dict(zip(panel["drs"].x, panel["drs"].y, strict=True))
     assert at[2.0] == pytest.approx(point_at(toy).run.own["speedup"], rel=1e-12)

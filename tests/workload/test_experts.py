@@ -35,8 +35,7 @@ def test_one_token_fetches_its_own_and_many_fetch_all() -> None:
 
 def test_bytes_follow_the_experts_and_products_the_tokens() -> None:
     # Width 32, experts of 48: gate and up 3072 weights of a byte, down 1536, router 32 x 6.
-    model = small().model
-    router, gate_up, down = mlp_ops(model, Share(3))
+    router, gate_up, down = mlp_ops(small().model, Share(3))
     touched = 6 * (1 - (2 / 3) ** 3)  # 4.22 of 6
     assert router.stream_bytes == 192
     assert gate_up.stream_bytes == pytest.approx(touched * 3072, abs=1)
@@ -69,7 +68,6 @@ def test_one_expert_for_all_is_the_mlp_itself_beside_its_router() -> None:
 
 
 def test_memory_holds_all_experts() -> None:
-    design = small()
-    held = {each.content: each.nbytes for each in contents(design, Video(9, 1, 0))}
+    held = {each.content: each.nbytes for each in contents(small(), Video(9, 1, 0))}
     # Two layers of 4 x 32 x 32 of attention, a router, and six experts of three matrices.
     assert held["weights"] == 2 * (4096 + 192 + 6 * 3 * 32 * 48)

@@ -56,8 +56,7 @@ def test_a_mapping_gives_every_burst_of_a_row_of_banks_its_own_place(row, mappin
         for number in (0, 1):
             assert places.count((bank, number)) == row.row_bursts
     # One request stays in one bank or goes to banks of different groups, in the same row.
-    rows = {number for _, number in places[: max(1, 64 // size)]}
-    assert rows == {0}
+    assert {number for _, number in places[: max(1, 64 // size)]} == {0}
 
 
 @each_row

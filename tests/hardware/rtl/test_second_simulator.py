@@ -105,7 +105,6 @@ int main() {{
 def test_the_verilog_does_what_amaranth_says(tmp_path: Path) -> None:
     feed = stimuli(0)
     wanted = by_amaranth(feed)
-    text = verilog(SchedulerTop(SIZE), "block")
-    assert by_cxxrtl(feed, text, tmp_path) == wanted
+    assert by_cxxrtl(feed, verilog(SchedulerTop(SIZE), "block"), tmp_path) == wanted
     ends = np.array(wanted)[:, [OUTPUTS.index("done"), OUTPUTS.index("error")]]
     assert (ends.sum(axis=0) > 10).all(), "both ends were met"

@@ -23,8 +23,7 @@ MASKS = st.lists(st.booleans(), min_size=1, max_size=12)
 
 
 def assign(schedule: Schedule, computing: Sequence[bool], cores: int) -> list[int]:
-    found: list[int] = schedule.assign(np.array([computing]), cores)[0].tolist()
-    return found
+    return schedule.assign(np.array([computing]), cores)[0].tolist()
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES)

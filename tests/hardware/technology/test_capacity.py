@@ -86,8 +86,7 @@ SPARSE_16 = {"policy.attention": {"kind": "streaming", "sinks": 4, "window": 16}
     ],
 )
 def test_streaming_keeps_the_keys_that_the_rule_scores(rule: ReplayRule, elements: int) -> None:
-    design = override(ZCU102, SPARSE_16)
-    assert kv_elements(design, VILA_U, rule) == 2 * 20 * 4096 + elements
+    assert kv_elements(override(ZCU102, SPARSE_16), VILA_U, rule) == 2 * 20 * 4096 + elements
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,7 @@ def test_a_buffer_holds_one_tile_that_is_read_and_one_that_is_filled(buffer: str
 
 def test_sequences_left_over_make_the_fullest_core() -> None:
     machine = override(ZCU102, {"machine.cores": 4}).machine
-    dealt = [machine.sequences_per_core(batch) for batch in (1, 4, 5, 8, 9)]
-    assert dealt == [1, 1, 2, 2, 3]
+    assert [machine.sequences_per_core(batch) for batch in (1, 4, 5, 8, 9)] == [1, 1, 2, 2, 3]
     assert [machine.sequences_per_core(batch, split=True) for batch in (1, 5)] == [1, 5]
 
 

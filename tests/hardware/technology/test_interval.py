@@ -42,8 +42,7 @@ def energy_ratio(a: EnergyReport, b: EnergyReport) -> Ratio:
 
 def test_the_same_work_done_half_costs_half_whatever_the_constants() -> None:
     whole = report(load_design("zcu102"))
-    result = energy_ratio(whole.scaled(0.5), whole)
-    assert result == pytest.approx(Ratio(0.5, 0.5, 0.5, 1.0))
+    assert energy_ratio(whole.scaled(0.5), whole) == pytest.approx(Ratio(0.5, 0.5, 0.5, 1.0))
     assert energy_ratio(whole, whole).a_wins == 0.5
 
 

@@ -79,8 +79,7 @@ def test_a_toy_from_outside_runs_through_fit_and_energy() -> None:
     used = resources(design)
     report = check_fit(design, VIDEO)
     assert report.counts == {"silicon": (used.totals["silicon"], 100.0)}
-    setting = Setting(design, report)
-    assert METRICS["silicon"].of(None, setting) == used.totals["silicon"]
+    assert METRICS["silicon"].of(None, Setting(design, report)) == used.totals["silicon"]
     assert report.rows[0].ok
     second = Activity(round(design.board.fabric_clock_mhz * 1e6), 0, 0, 0, {})
     (leakage,) = [p for p in energy(design, second, used).parts if p.component == "leakage"]

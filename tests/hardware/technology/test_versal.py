@@ -31,8 +31,7 @@ def test_tiles_by_hand(kind: str, tiles: int) -> None:
 
 
 def test_arrays_stand_in_slices_or_in_tiles_and_in_one_of_them_alone() -> None:
-    tiles = resources(VCK190).by_component["arrays"]
-    assert tiles == {"dsp": 0, "lut": 0, "ai_engines": 4 * 26}
+    assert resources(VCK190).by_component["arrays"] == {"dsp": 0, "lut": 0, "ai_engines": 4 * 26}
     slices = resources(override(VCK190, {"board.technology.arrays_in": "dsp58"}))
     assert slices.totals["ai_engines"] == 0
     assert slices.by_component["arrays"]["dsp"] == 4 * 11 * 32
