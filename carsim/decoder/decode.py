@@ -172,8 +172,7 @@ def mlp(weights: Weights, layer: int, normed: Array) -> Array:
     """MLP of a layer in the arithmetic of the weights, [.., d] to [.., d]."""
     arithmetic = weights.arithmetic
     inner = gated(arithmetic.entering("gate_up", layer, normed), weights.w_gate_up[layer])
-    out: Array = arithmetic.entering("down", layer, inner) @ weights.w_down[layer]
-    return out
+    return arithmetic.entering("down", layer, inner) @ weights.w_down[layer]
 
 
 def _cached(keys: Array, ago: int) -> Array:

@@ -139,8 +139,7 @@ def compensation(w: Array, x: Array, x_rounded: Array) -> Array:
     if damping == 0:  # all samples are rounded to 0
         return np.zeros(w.shape)
     ridge = gram + damping * np.eye(len(gram))
-    change: Array = np.linalg.solve(ridge, x_rounded.T @ ((x - x_rounded) @ w))
-    return change
+    return np.linalg.solve(ridge, x_rounded.T @ ((x - x_rounded) @ w))
 
 
 @dataclass(frozen=True, eq=False)

@@ -115,8 +115,7 @@ class StoredPolicy(_Part):
 
     def get(self, name: str) -> Value:
         """A metric; None where there was nothing to divide by."""
-        value: Value = getattr(self, name, None)
-        return value
+        return getattr(self, name, None)
 
     def __getitem__(self, name: str) -> float:
         """A metric that is a number.

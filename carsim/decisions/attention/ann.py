@@ -156,8 +156,7 @@ class Ann(AttentionPolicy):
 
     def side_bytes(self, context: Ints, n_kv_heads: int, head_dim: int) -> Ints:
         """Signatures, or keys in few bits."""
-        nbytes: Ints = context * n_kv_heads * self._key_bytes(head_dim)
-        return nbytes
+        return context * n_kv_heads * self._key_bytes(head_dim)
 
     def _key_bytes(self, head_dim: int) -> int:
         """Bytes that are kept of one key of one head."""

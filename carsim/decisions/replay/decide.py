@@ -59,8 +59,7 @@ class Replay:
         """bool[S, L]: where scores are evaluated."""
         has_tau = np.array([tau is not None for tau in self.tau])
         steps: Bools = eligible(np.arange(n_steps), tokens_per_frame)
-        scored: Bools = steps[:, None] & has_tau
-        return scored
+        return steps[:, None] & has_tau
 
     def exceeds(self, tas: Array, layer: int | slice = slice(None)) -> Bools:
         """``tas > tau``, strictly and in double precision; False where the score is NaN.
@@ -69,8 +68,7 @@ class Replay:
             tas: Scores of any rule, [..., L, B], or [..., B] of one layer.
             layer: That layer.
         """
-        above: Bools = tas > self._thresholds[layer]
-        return above
+        return tas > self._thresholds[layer]
 
     @cached_property
     def _thresholds(self) -> NDArray[np.float64]:
@@ -113,8 +111,7 @@ class Replay:
         age = self.rule.max_age
         if age is None or len(before) < age:
             return None
-        worn: Bools = np.all(before[len(before) - age :], axis=0)
-        return worn
+        return np.all(before[len(before) - age :], axis=0)
 
     @property
     def exempt_layers(self) -> list[int]:

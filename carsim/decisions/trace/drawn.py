@@ -155,5 +155,4 @@ def _normals(seed: int, stream: int, places: int, layers: int, count: int) -> It
 
 def _sharing(shared: Floats, own: Floats, correlation: float) -> Floats:
     """Standard normals that correlate through what they share."""
-    mixed: Floats = math.sqrt(correlation) * shared + math.sqrt(1 - correlation) * own
-    return mixed
+    return math.sqrt(correlation) * shared + math.sqrt(1 - correlation) * own

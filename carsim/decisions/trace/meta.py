@@ -241,8 +241,7 @@ class TraceMeta(TraceSection):
     @property
     def context(self) -> Ints:
         """int64[S, B]: valid tokens up to each step of each row, itself included."""
-        context: Ints = np.arange(self.n_steps)[:, None] + np.array(self.prompt_lengths) + 1
-        return context
+        return np.arange(self.n_steps)[:, None] + np.array(self.prompt_lengths) + 1
 
     @property
     def tau_per_layer(self) -> tuple[float | None, ...]:

@@ -83,8 +83,7 @@ def _line(places: Sequence[int], values: Array, place: int) -> Array:
     """Between the two places around one, or on beyond the last two."""
     right = int(np.clip(np.searchsorted(places, place), 1, len(places) - 1))
     share = (place - places[right - 1]) / (places[right] - places[right - 1])
-    line: Array = values[right - 1] + share * (values[right] - values[right - 1])
-    return line
+    return values[right - 1] + share * (values[right] - values[right - 1])
 
 
 class Grid(NamedTuple):
