@@ -138,8 +138,7 @@ class _Cores:
         self._last = self._ends.argmax(axis=1)
         # Whom the end of the phase waits for: a replay, or the memory that has most to move.
         self._replay = timing.replay_end == cycles
-        moved = moved_bytes(phase.steps, phase.n, len(names))
-        self._drains = moved.argmax(axis=1)
+        self._drains = moved_bytes(phase.steps, phase.n, len(names)).argmax(axis=1)
         self._work = sum((s.busy_cycles for s in phase.steps), np.zeros((phase.n, 1), np.int64))
 
     def spans(self, core: int, track: str) -> Iterator[Span]:
@@ -221,8 +220,7 @@ def _transfers(phase: Phase, timing: Timing) -> Iterator[Transfer]:
 
 def _first(moments: Ints, nbytes: Ints) -> Ints:
     """The first moment of the lanes that have bytes, [n]; 0 without one."""
-    latest = moments.max(axis=1, keepdims=True)
-    return np.where(nbytes > 0, moments, latest).min(axis=1)
+    return np.where(nbytes > 0, moments, moments.max(axis=1, keepdims=True)).min(axis=1)
 
 
 def _in_turn(

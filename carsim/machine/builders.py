@@ -63,8 +63,7 @@ def _attention(hw: Hardware, rule: ReplayRule | None, cases: AttendCases) -> Pha
     if chunk == CONTIGUOUS_BYTES:
         return phase
     *before, step = phase.steps
-    rate = hw.gather_rate(step.path, chunk)
-    return replace(phase, steps=(*before, step._replace(rate=rate)))
+    return replace(phase, steps=(*before, step._replace(rate=hw.gather_rate(step.path, chunk))))
 
 
 def _output(hw: Hardware, rule: ReplayRule | None) -> Phase:

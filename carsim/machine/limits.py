@@ -147,6 +147,5 @@ def fetch_ahead_share(simulation: Simulation) -> float:
         )
         first = BUILDERS[following](hw, *given.get(following, (None,))).steps[0]
         held = int(np.minimum(first.stream_bytes, first.slots * first.tile_bytes).sum())
-        operand = total.count * ceil(held / first.rate)
-        saved += min(operand, max(0.0, total.cycles - moving))
+        saved += min(total.count * ceil(held / first.rate), max(0.0, total.cycles - moving))
     return saved / simulation.cycles
