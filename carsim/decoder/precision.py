@@ -92,8 +92,7 @@ def polished(x: Array, w: Array) -> Array:
 
 def unpolished(y: Array, w: Array) -> Array:
     """The inverse of :func:`polished`."""
-    sizes: Array = np.expm1(np.abs(y) * y.dtype.type(np.log(2)))
-    return np.copysign(sizes * w, y)
+    return np.copysign(np.expm1(np.abs(y) * y.dtype.type(np.log(2))) * w, y)
 
 
 def polishing(x: Array) -> Array:

@@ -58,8 +58,7 @@ class Replay:
     def scored(self, n_steps: int, tokens_per_frame: int) -> Bools:
         """bool[S, L]: where scores are evaluated."""
         has_tau = np.array([tau is not None for tau in self.tau])
-        steps: Bools = eligible(np.arange(n_steps), tokens_per_frame)
-        return steps[:, None] & has_tau
+        return eligible(np.arange(n_steps), tokens_per_frame)[:, None] & has_tau
 
     def exceeds(self, tas: Array, layer: int | slice = slice(None)) -> Bools:
         """``tas > tau``, strictly and in double precision; False where the score is NaN.

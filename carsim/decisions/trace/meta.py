@@ -246,9 +246,7 @@ class TraceMeta(TraceSection):
     @property
     def tau_per_layer(self) -> tuple[float | None, ...]:
         """One threshold per layer; None where a layer is never scored."""
-        if isinstance(self.tau, tuple):
-            return self.tau
-        return (self.tau,) * self.decoded.n_layers
+        return self.tau if isinstance(self.tau, tuple) else (self.tau,) * self.decoded.n_layers
 
     @property
     def replay(self) -> Replay:
