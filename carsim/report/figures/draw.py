@@ -133,11 +133,8 @@ def _draw_panel(axes: Axes, panel: Panel, is_narrow: bool) -> None:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if not panel.x_range and any(series.text for series in panel.series):
         axes.set_xlim(0, ROOM * max(x for each in panel.series for x in each.x if x is not None))
-    x_label, y_label = (
-        textwrap.fill(panel.x_label, 2 * LINE),
-        textwrap.fill(panel.y_label, LINE + 6),
-    )
-    axes.set(xlabel=x_label, ylabel=y_label)
+    axes.set_xlabel(textwrap.fill(panel.x_label, 2 * LINE))
+    axes.set_ylabel(textwrap.fill(panel.y_label, LINE + 6))
     axes.grid(axis="x" if panel.categories else "y" if panel.verticals else "both")
 
 
