@@ -132,8 +132,7 @@ def _capture_all(
     for path, recipe, options in asked:
         with progress_bar(f"decoding {recipe.name}") as progress:
             if isinstance(recipe, CheckpointRecipe):
-                folder = path.parent / recipe.weights.hf
-                model = load(folder, dtype=recipe.dtype, device=device)
+                model = load(path.parent / recipe.weights.hf, dtype=recipe.dtype, device=device)
                 trace = capture_hf(model, recipe, progress=progress)
             else:
                 trace = decode_recipe(recipe, path.parent, workers=workers, progress=progress)
