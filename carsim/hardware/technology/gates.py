@@ -107,9 +107,8 @@ def _grids() -> dict[str, Grid]:
     grids = {}
     for unit in {row["unit"] for row in rows if row["gate_equivalents"]}:
         of_unit = [row for row in rows if row["unit"] == unit]
-        sequences, cores = (
-            sorted({int(row[name]) for row in of_unit}) for name in ("sequences", "cores")
-        )
+        sequences = sorted({int(row["sequences"]) for row in of_unit})
+        cores = sorted({int(row["cores"]) for row in of_unit})
         values = [[float(row[name]) for name in Gates._fields] for row in of_unit]
         grids[unit] = Grid(sequences, cores, np.reshape(values, (len(sequences), len(cores), 2)))
     return grids
