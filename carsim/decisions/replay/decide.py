@@ -166,9 +166,7 @@ def decision_units(
         return tuple((row,) for row in range(n_rows))
     if scope == "batch":
         size = n_rows if batch is None else batch
-        return tuple(
-            tuple(range(start, min(start + size, n_rows))) for start in range(0, n_rows, size)
-        )
+        return tuple(tuple(range(n_rows)[n : n + size]) for n in range(0, n_rows, size))
     paired = {row for pair in pairs for row in pair}
     single = [(row,) for row in range(n_rows) if row not in paired]
     return tuple(sorted([*single, *(tuple(sorted(pair)) for pair in pairs)]))

@@ -129,9 +129,7 @@ class PerClip(TraceSection):
     @property
     def difference(self) -> Interval:
         """Mean of own - dense, clip by clip, with its bootstrap interval over clips."""
-        return bootstrap_mean(
-            [own - dense for own, dense in zip(self.own, self.dense, strict=True)]
-        )
+        return bootstrap_mean(np.subtract(self.own, self.dense).tolist())
 
     @model_validator(mode="after")
     def _of_the_same_clips(self) -> Self:
