@@ -265,8 +265,7 @@ def _opening(path: Path) -> str:
     """The first sentence of the comment that a file begins with."""
     lines = path.read_text(encoding="utf-8").splitlines()
     comment = takewhile(lambda line: line.startswith("#"), lines)
-    text = " ".join(line.lstrip("# ") for line in comment)
-    return text.partition(". ")[0].rstrip(".")
+    return " ".join(line.lstrip("# ") for line in comment).partition(". ")[0].rstrip(".")
 
 
 def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

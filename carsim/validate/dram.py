@@ -134,10 +134,9 @@ def _striped(row: Mapping[str, str]) -> tuple[tuple[str, str], Comparison]:
     where = f"{channels} channel{'s' * (channels > 1)} of {row['standard']}"
     what = f"{where}, {row['pattern']}, {streams} x {chunk} B, stripe {stripe} B, {asking} ask"
     if load := float(row["offered_load"]):
-        figures = float(row["mean_latency_ns"]), loaded_latency_ns(timings, load, striping), None
-        return ("latency under load", where), Comparison(
-            what, *figures, None, row["simulator"], "ns"
-        )
+        latency_ns = loaded_latency_ns(timings, load, striping)
+        figures = float(row["mean_latency_ns"]), latency_ns, None, None
+        return ("latency under load", where), Comparison(what, *figures, row["simulator"], "ns")
     is_random, reads = "random" in row["pattern"], float(row["read_fraction"])
     access = AccessPattern(streams, chunk, is_random, reads, window)
     own = sustained(timings, access, striping).efficiency

@@ -63,8 +63,7 @@ class Workload:
         for field in fields(self)[1:]:
             value = getattr(self, field.name)
             if value not in (None, ()) and field.name not in _FIELDS[self.kind]:
-                known = ", ".join(_FIELDS[self.kind])
-                problem = f"has no `{field.name}`: its fields are {known}"
+                problem = f"has no `{field.name}`: its fields are {', '.join(_FIELDS[self.kind])}"
                 raise InputError(f"`workload` {self.kind}", problem, "leave it out")
             if value is not None and (expected := _lacks(field.name, value)):
                 problem = f"{field.name}: expected {expected}, got {shown(value)}"

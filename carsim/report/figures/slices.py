@@ -34,9 +34,8 @@ def timeline_plot(folder: Path) -> Plot:
     """
     path = folder / TIMELINE
     try:
-        document = read_json(
-            path, MAX_BYTES, "run again with a short timeline, such as --timeline 0:2"
-        )
+        cure = "run again with a short timeline, such as --timeline 0:2"
+        document = read_json(path, MAX_BYTES, cure)
         events = [event for event in document["traceEvents"] if event["ph"] == "X"]
         spans = [TrackSlice(event["cat"], event["name"], **event["args"]) for event in events]
         per_ms = 1e3 * document["otherData"]["clock_mhz"]
