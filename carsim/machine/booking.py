@@ -81,8 +81,7 @@ def booked(hw: Hardware, phase: Phase, timing: Timing, cycles: Ints) -> Ints:
     places = {(t, s): i for i, (t, s) in enumerate((t, s) for t in tracks_of(hw) for s in states)}
     found = np.zeros((phase.n, len(places)), np.int64)
     for span in spans(hw, phase, timing, cycles):
-        place = places.get((span.track, span.state))
-        if place is not None:
+        if (place := places.get((span.track, span.state))) is not None:
             found[:, place] += span.end - span.start
     return found
 

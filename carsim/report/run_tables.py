@@ -130,8 +130,7 @@ def fit_table(run: StoredRun) -> Table:
 def held(run: StoredRun) -> Iterator[str]:
     """Contents of each memory, a line each."""
     for memory in run.memories:
-        contents = memory.contents_bytes.items()
-        if contents:
+        if contents := memory.contents_bytes.items():
             parts = " + ".join(f"{what} {amount(size, 'B')}" for what, size in contents)
             yield f"{memory.name}: {parts}; {amount(memory.free_bytes, 'B')} free"
 
