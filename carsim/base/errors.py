@@ -32,9 +32,7 @@ class InputError(CarsimError):
     """
 
     def __init__(self, place: str, problem: str, cure: str = "") -> None:
-        self.place = place
-        self.problem = problem
-        self.cure = cure
+        self.place, self.problem, self.cure = place, problem, cure
         super().__init__(f"{place}: {problem}" + (f"; {cure}" if cure else ""))
 
     def named(self, names: Mapping[str, str] | None = None) -> Self:

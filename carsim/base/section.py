@@ -48,9 +48,7 @@ class FieldError(ValueError):
     """
 
     def __init__(self, field: str, problem: str, cure: str) -> None:
-        self.field = field
-        self.problem = problem
-        self.cure = cure
+        self.field, self.problem, self.cure = field, problem, cure
         super().__init__(f"{field}: {problem}; {cure}")
 
 

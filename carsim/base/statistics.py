@@ -76,8 +76,7 @@ def _bootstrapped(values: tuple[float, ...], seed: int, level: float) -> Interva
     if cases.size == 1:
         return Interval(mean, nan, nan)
     drawn = np.random.default_rng(seed).integers(cases.size, size=(RESAMPLES, cases.size))
-    means = cases[drawn].mean(axis=1)
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(cases[drawn].mean(axis=1), [(1 - level) / 2, (1 + level) / 2])
     return Interval(mean, float(low), float(high))
 
 

@@ -192,8 +192,7 @@ class Figure(str):
     def __new__(cls, text: str, value: float | None, share: float | None = None) -> "Figure":
         """Text with its number."""
         figure = super().__new__(cls, text)
-        figure.value = value
-        figure.share = share
+        figure.value, figure.share = value, share
         return figure
 
 

@@ -85,10 +85,8 @@ def capture(recipes: tuple[Path, ...], out: Path | None, **given: Any) -> None:
 
     if out is not None and len(recipes) * max(1, len(taus)) > 1:
         raise click.UsageError("--out names one file: give one RECIPE, and one --tau")
-    parsed = [
-        (path, parse_recipe(read_mapping(path), path, also_from=given["also_from"]))
-        for path in recipes
-    ]
+    roots = given["also_from"]
+    parsed = [(path, parse_recipe(read_mapping(path), path, also_from=roots)) for path in recipes]
     if ratio is None:
         asked = [job for path, recipe in parsed for job in _jobs(path, recipe, taus)]
         _capture_all(asked, out, given["overwrite"], given["workers"], given["device"])
@@ -132,8 +130,7 @@ def _capture_all(
     for path, recipe, options in asked:
         with progress_bar(f"decoding {recipe.name}") as progress:
             if isinstance(recipe, CheckpointRecipe):
-                folder = path.parent / recipe.weights.hf
-                model = load(folder, dtype=recipe.dtype, device=device)
+                model = load(path.parent / recipe.weights.hf, dtype=recipe.dtype, device=device)
                 trace = capture_hf(model, recipe, progress=progress)
             else:
                 trace = decode_recipe(recipe, path.parent, workers=workers, progress=progress)

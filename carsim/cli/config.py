@@ -113,5 +113,4 @@ def list_designs(presets: bool, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(described, indent=2))
         return
-    parts = ((head, [Table(("", ""), tuple(of.items()), 2)]) for head, of in tables.items())
-    say(*in_order(parts))
+    say(*in_order((head, [Table(("", ""), tuple(of.items()), 2)]) for head, of in tables.items()))

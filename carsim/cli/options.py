@@ -82,8 +82,7 @@ def design_given(
     if design is None:
         if board is None or model is None:
             raise InputError("DESIGN", "is missing", "name one, or say --board and --model")
-        wish = Wish.of(board, model, overrides=tuple(overrides), workload=workload)
-        return completed(wish)
+        return completed(Wish.of(board, model, overrides=tuple(overrides), workload=workload))
     if board is not None or model is not None:
         cure = "leave it out, or say --set board.preset=NAME and --set model.preset=NAME"
         raise InputError("DESIGN", "has a board and a model already", cure)

@@ -143,8 +143,7 @@ def _tables(loaded: "Trace", stats: "TraceStats") -> Iterable[Table]:
     """Facts, scores, and replay ratios by frame and layer; JSON has those of rows as well."""
     from carsim.decisions.trace.stats import QUANTILES
 
-    facts = tuple(_facts(loaded, stats).items())
-    yield Table(("", ""), facts, 2, title=f"trace {loaded.name}")
+    yield Table(("", ""), tuple(_facts(loaded, stats).items()), 2, title=f"trace {loaded.name}")
     if stats.tas_quantiles.size:
         headings = tuple(f"{quantile:.0%}" for quantile in QUANTILES)
         scores = tuple(f"{value:.3f}" for value in stats.tas_quantiles)

@@ -78,8 +78,7 @@ def _output(parts: "Sequence[Part]", every: bool, brief: bool) -> "Iterator[Prin
         yield from part.notes if not brief else ()
     for part in parts:
         yield from (Text(f"OUTSIDE: {line}", style="red") for line in part.failures)
-    ok = all(part.ok for part in parts)
-    yield Text(_verdict(parts), style="bold" if ok else "bold red")
+    yield Text(_verdict(parts), style="bold" if all(part.ok for part in parts) else "bold red")
 
 
 def _rows(group: "Group") -> "Table":

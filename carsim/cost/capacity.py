@@ -103,18 +103,15 @@ def contents(
     if rule is not None:
         outputs = model.replay.bytes_of(video.tokens_per_frame * body.hidden_size)
         held.append(Content(placement.replay, "replay cache", caches * outputs))
-        held_bytes = video.tokens_per_frame * rule.work(machine_shape(model)).held_bytes
-        if held_bytes:
+        if held_bytes := video.tokens_per_frame * rule.work(machine_shape(model)).held_bytes:
             held.append(Content(placement.replay, "data of the rule", caches * held_bytes))
     at = (of_layers if attention.follows_reads else longest).astype(object)  # beyond 64 bits
-    own_bytes = int(attention.side_bytes(at, body.n_kv_heads, body.head_dim).sum())
-    if own_bytes:
+    if own_bytes := int(attention.side_bytes(at, body.n_kv_heads, body.head_dim).sum()):
         held.append(Content(placement.kv, "data of the policy", batch * own_bytes))
     if design.machine.include_head:
         head_bytes = model.weights.bytes_of(model.head.stored_weights(body))
         held.append(Content(placement.head, "head", head_bytes))
-        embedding = model.head.embedding_weights(body)
-        if embedding:
+        if embedding := model.head.embedding_weights(body):
             held.append(Content(placement.head, "embedding", model.weights.bytes_of(embedding)))
     return tuple(held)
 

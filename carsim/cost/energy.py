@@ -143,8 +143,7 @@ def energy(design: Design, activity: Activity, resources: Resources) -> EnergyRe
         bits = 8 * activity.dram_bytes.get(name, 0)
         dram = _named("dram_pj_per_bit", constants.dram_pj_per_bit, family)
         parts.append(_part(f"memory {name}", *dram, bits * PICO))
-        own = board.technology.interface_pj_per_bit(board.memories[name])
-        if own is not None:
+        if (own := board.technology.interface_pj_per_bit(board.memories[name])) is not None:
             side = f"interface_pj_per_bit.{family}"
             parts.append(_part(f"interface {name}", side, own, bits * PICO))
     for name in design.machine.memories_in_use:

@@ -114,8 +114,7 @@ def check_fit(
         kv_held: Tokens that the cache of each layer holds, if recorded: see :func:`capacity`.
     """
     own, memories = resource_fit(design), capacity(design, video, rule, kv_held)
-    buffers = (row for _, row in buffer_rows(design, video))
-    rows = (*own.rows, *memory_rows(memories), *buffers)
+    rows = (*own.rows, *memory_rows(memories), *(row for _, row in buffer_rows(design, video)))
     return replace(own, rows=rows, memories=memories)
 
 

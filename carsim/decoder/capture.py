@@ -151,10 +151,8 @@ def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> list[RowGroup]
             seeds=tuple((recipe.seed, 1 + pair) for pair in pairs),
         )
 
-    groups = [
-        group_of(range(start, min(start + per_group, recipe.n_rows)))
-        for start in range(0, recipe.n_rows, per_group)
-    ]
+    rows = range(recipe.n_rows)
+    groups = [group_of(rows[n : n + per_group]) for n in rows[::per_group]]
     if recipe.precision is not None:
         sample = recipe.precision.calibration
         first = group_of(range(2 * min(sample.clips, len(recipe.clips))))

@@ -6,7 +6,6 @@ hidden states come out), and rows advance in lockstep. It knows nothing of hardw
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -139,8 +138,11 @@ def _mlp_or_replay(
 
     # Decision: which rows replay, by their score under the rule
     normed = rms_norm(x, weights.ln_mlp[layer], state.config.rms_eps)  # [B, d]
-    keys = partial(_cached, query.keys)
-    seen = Seen(query.q, query.q_rotated, keys, normed, tokens_per_frame, frame)
+
+    def key(ago: int) -> Array:  # of so many tokens ago, [B, KV, hd]
+        return query.keys[:, :, -1 - ago]
+
+    seen = Seen(query.q, query.q_rotated, key, normed, tokens_per_frame, frame)
     replay, tas = np.zeros(len(x), bool), None
     if policy.scores(layer, state.step, tokens_per_frame):
         tas = rule.score(state.rule, layer, place, seen)  # [B]
@@ -172,10 +174,4 @@ def mlp(weights: Weights, layer: int, normed: Array) -> Array:
     """MLP of a layer in the arithmetic of the weights, [.., d] to [.., d]."""
     arithmetic = weights.arithmetic
     inner = gated(arithmetic.entering("gate_up", layer, normed), weights.w_gate_up[layer])
-    out: Array = arithmetic.entering("down", layer, inner) @ weights.w_down[layer]
-    return out
-
-
-def _cached(keys: Array, ago: int) -> Array:
-    """The cached key of so many tokens ago, [B, KV, hd]."""
-    return keys[:, :, -1 - ago]
+    return arithmetic.entering("down", layer, inner) @ weights.w_down[layer]

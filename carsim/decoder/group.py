@@ -136,8 +136,7 @@ class Decoding:
         hidden = decode_step(state, x, self._record)
         if kv := self.decoded.kv:  # the last step of a frame has the last word
             kv["kv_held"][(state.step - 1) // group.config.tokens_per_frame] = state.kept
-        logits: NDArray[np.float64] = hidden.astype(np.float64) @ self._head
-        return logits
+        return hidden.astype(np.float64) @ self._head
 
     def settle(self, step: int, logits: NDArray[np.float64]) -> NDArray[np.int64]:
         """The tokens of a step, given or chosen by its logits, one per pair."""

@@ -69,8 +69,7 @@ def attend_prompt(q: Array, k: Array, v: Array, valid: Bools, seen: Bools) -> Ar
     top = np.where(valid, scores.max(axis=-1, keepdims=True), 0)
     weights = np.exp(scores - top)  # all 0 for padding queries
     total = np.where(valid, weights.sum(axis=-1, keepdims=True), 1)
-    out: Array = weights @ v[:, :, None] / total
-    return out
+    return weights @ v[:, :, None] / total
 
 
 def attend(q: Array, k: Array, v: Array, padded: Bools, chosen: Selection) -> Array:

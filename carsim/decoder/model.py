@@ -128,8 +128,7 @@ def _check(model: DecoderModel, place: str) -> None:
     sizes = {"L": shape.n_layers, "d": shape.hidden_size, "F": shape.ffn_size}
     sizes |= {"q": shape.n_heads * shape.head_dim, "kv": shape.n_kv_heads * shape.head_dim}
     sizes |= {"text": TEXT_SYMBOLS, "codes": len(model.arrays.get("embed_visual", ()))}
-    if set(model.arrays) != set(_SHAPES):
-        odd = sorted(set(model.arrays) ^ set(_SHAPES))
+    if odd := sorted(model.arrays.keys() ^ _SHAPES.keys()):
         problem = f"arrays missing or unknown: {', '.join(odd)}"
         raise InputError(place, problem, f"needs {', '.join(_SHAPES)}")
     for name, letters in _SHAPES.items():

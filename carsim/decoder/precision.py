@@ -92,8 +92,7 @@ def polished(x: Array, w: Array) -> Array:
 
 def unpolished(y: Array, w: Array) -> Array:
     """The inverse of :func:`polished`."""
-    sizes: Array = np.expm1(np.abs(y) * y.dtype.type(np.log(2)))
-    return np.copysign(sizes * w, y)
+    return np.copysign(np.expm1(np.abs(y) * y.dtype.type(np.log(2))) * w, y)
 
 
 def polishing(x: Array) -> Array:
@@ -139,8 +138,7 @@ def compensation(w: Array, x: Array, x_rounded: Array) -> Array:
     if damping == 0:  # all samples are rounded to 0
         return np.zeros(w.shape)
     ridge = gram + damping * np.eye(len(gram))
-    change: Array = np.linalg.solve(ridge, x_rounded.T @ ((x - x_rounded) @ w))
-    return change
+    return np.linalg.solve(ridge, x_rounded.T @ ((x - x_rounded) @ w))
 
 
 @dataclass(frozen=True, eq=False)

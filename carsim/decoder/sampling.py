@@ -28,8 +28,7 @@ def mix_guidance(logits: Logits, scale: float) -> Logits:
         [n, K].
     """
     conditional, blank = logits[0::2], logits[1::2]
-    mixed: Logits = blank + scale * (conditional - blank)
-    return mixed
+    return blank + scale * (conditional - blank)
 
 
 def top_k(k: int | None, temperature: float, generators: Sequence[np.random.Generator]) -> Choose:
@@ -55,8 +54,7 @@ def top_k(k: int | None, temperature: float, generators: Sequence[np.random.Gene
         noise = [rng.gumbel(size=n_tokens) for _, rng in zip(logits, generators, strict=True)]
         best = np.argsort(-logits, axis=1, kind="stable")[:, :k]
         noisy = np.take_along_axis(logits / temperature + np.array(noise), best, axis=1)
-        tokens: NDArray[np.int64] = best[np.arange(len(best)), noisy.argmax(axis=1)]
-        return tokens
+        return best[np.arange(len(best)), noisy.argmax(axis=1)]
 
     return choose
 
@@ -75,5 +73,4 @@ def chooser(sampling: TokenSampling, seeds: Sequence[tuple[int, int]]) -> Choose
 def log_chances(logits: Logits) -> Logits:
     """Log of the softmax over the last axis, in nats."""
     shifted = logits - logits.max(axis=-1, keepdims=True)
-    log_chance: Logits = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-    return log_chance
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))

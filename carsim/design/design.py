@@ -64,8 +64,7 @@ class Design(Section):
         if calibration is None:
             return
         bits = float(self.model.weights.bits_per_element)
-        found = calibration.problem(self.board.name, self.board.fabric_clock_mhz, bits)
-        if found:
+        if found := calibration.problem(self.board.name, self.board.fabric_clock_mhz, bits):
             field, problem = found
             cure = "set what was measured, calibrate again (carsim calibrate), or leave this out"
             raise FieldError(f"machine.overheads.calibration.{field}", problem, cure)

@@ -150,8 +150,7 @@ def build_design(raw: Mapping[str, Any], place: str, overridden: Iterable[str] =
         return Design.model_validate(raw)
     except ValidationError as error:
         found = first_problem(error, raw)
-        where = _where(found.path, place, overridden)
-        raise InputError(where, found.problem, found.cure) from None
+        raise InputError(_where(found.path, place, overridden), *found[1:]) from None
 
 
 def override(design: Design, changes: Mapping[str, Any]) -> Design:
@@ -161,8 +160,7 @@ def override(design: Design, changes: Mapping[str, Any]) -> Design:
         InputError: An unknown path or a value that does not validate.
     """
     # Sections that stay are taken as they are, which saves two thirds of the time.
-    touched = {path.partition(".")[0] for path in changes}
-    raw = dict(design) | design.model_dump(include=touched)
+    raw = dict(design) | design.model_dump(include={path.partition(".")[0] for path in changes})
     for dotted, value in changes.items():
         _assign(raw, dotted, value)
     return build_design(raw, design.name, changes)
@@ -267,8 +265,7 @@ def _opening(path: Path) -> str:
     """The first sentence of the comment that a file begins with."""
     lines = path.read_text(encoding="utf-8").splitlines()
     comment = takewhile(lambda line: line.startswith("#"), lines)
-    text = " ".join(line.lstrip("# ") for line in comment)
-    return text.partition(". ")[0].rstrip(".")
+    return " ".join(line.lstrip("# ") for line in comment).partition(". ")[0].rstrip(".")
 
 
 def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

@@ -101,8 +101,7 @@ def made_of(key: str, make: type[Made]) -> Made:
     if kept[0] is not study:
         kept = study, make(study)  # type: ignore[call-arg] # each takes a study
         setattr(_own, make.__name__, kept)
-    made: Made = kept[1]
-    return made
+    return kept[1]
 
 
 def forget(key: str) -> None:

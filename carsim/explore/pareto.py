@@ -61,8 +61,7 @@ def pareto(
     best = found[list(signs)].to_numpy(np.float64) * np.array(list(signs.values()))
     found = found.assign(knee=np.arange(len(found)) == knee(best))
     first, sign = next(iter(signs.items()))
-    ordered: pd.DataFrame = found.sort_values(first, ascending=sign > 0, kind="stable")
-    return ordered.reset_index(drop=True)
+    return found.sort_values(first, ascending=sign > 0, kind="stable").reset_index(drop=True)
 
 
 def directions(

@@ -238,8 +238,7 @@ class _Search:
         fit = fit_of(design, sources, sources.video, replays=replays)
         if not fit.fits:
             return None
-        asked = Asked(design, sources, sources.video, replays)
-        (row,) = self._machines.rows([Fitted(asked, fit)])
+        (row,) = self._machines.rows([Fitted(Asked(design, sources, sources.video, replays), fit)])
         values = figures(row, Setting(design, fit))
         numbers = {name: nan if value is None else value for name, value in values.items()}
         memories = (design.board.memories[name] for name in design.machine.memories_in_use)

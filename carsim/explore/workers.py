@@ -268,8 +268,7 @@ def start_crew(study: Study, workers: int | None, scheduler: str | None = None) 
 
 def failure(who: str) -> Row:
     """The row of a point that could not be evaluated."""
-    reason = f"killed {who}; memory may have run out"
-    return {"status": "failed", "reason": reason, "seconds": 0.0}
+    return {"status": "failed", "reason": f"killed {who}; memory may have run out", "seconds": 0.0}
 
 
 def available_cores() -> int:

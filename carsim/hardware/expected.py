@@ -74,8 +74,5 @@ def expected_factors() -> dict[str, Expected]:
 def expected_of(overheads: "Overheads") -> Expected:
     """The factor of a machine with these overheads."""
     known = expected_factors()
-    if overheads.calibration is not None:
-        return known[CALIBRATED]
-    if overheads.control is None:
-        return known[EVERY]
-    return known.get(overheads.control, known[POOLED])
+    pool = CALIBRATED if overheads.calibration is not None else overheads.control or EVERY
+    return known.get(pool, known[POOLED])

@@ -81,8 +81,7 @@ def booked(hw: Hardware, phase: Phase, timing: Timing, cycles: Ints) -> Ints:
     places = {(t, s): i for i, (t, s) in enumerate((t, s) for t in tracks_of(hw) for s in states)}
     found = np.zeros((phase.n, len(places)), np.int64)
     for span in spans(hw, phase, timing, cycles):
-        place = places.get((span.track, span.state))
-        if place is not None:
+        if (place := places.get((span.track, span.state))) is not None:
             found[:, place] += span.end - span.start
     return found
 
@@ -138,8 +137,7 @@ class _Cores:
         self._last = self._ends.argmax(axis=1)
         # Whom the end of the phase waits for: a replay, or the memory that has most to move.
         self._replay = timing.replay_end == cycles
-        moved = moved_bytes(phase.steps, phase.n, len(names))
-        self._drains = moved.argmax(axis=1)
+        self._drains = moved_bytes(phase.steps, phase.n, len(names)).argmax(axis=1)
         self._work = sum((s.busy_cycles for s in phase.steps), np.zeros((phase.n, 1), np.int64))
 
     def spans(self, core: int, track: str) -> Iterator[Span]:
@@ -221,8 +219,7 @@ def _transfers(phase: Phase, timing: Timing) -> Iterator[Transfer]:
 
 def _first(moments: Ints, nbytes: Ints) -> Ints:
     """The first moment of the lanes that have bytes, [n]; 0 without one."""
-    latest = moments.max(axis=1, keepdims=True)
-    return np.where(nbytes > 0, moments, latest).min(axis=1)
+    return np.where(nbytes > 0, moments, moments.max(axis=1, keepdims=True)).min(axis=1)
 
 
 def _in_turn(

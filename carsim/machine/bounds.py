@@ -44,10 +44,8 @@ def bound_of(
         fetched: Steps whose bytes are charged instead, where another spread moves fewer.
         alike: Cores that each lane stands for, [K].
     """
-    compute = np.zeros((n, 1), np.int64)
-    for step in steps:
-        own = step.pre_cycles + step.cycles - step.exchange_cycles
-        compute = compute + own
+    own = (step.pre_cycles + step.cycles - step.exchange_cycles for step in steps)
+    compute = sum(own, np.zeros((n, 1), np.int64))
     nbytes = moved_bytes(steps if fetched is None else fetched, n, len(hw.paths), alike)
     nbytes[:, hw.replay_path] += replay_bytes
     cycles = compute.max(axis=-1)

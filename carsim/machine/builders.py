@@ -63,8 +63,7 @@ def _attention(hw: Hardware, rule: ReplayRule | None, cases: AttendCases) -> Pha
     if chunk == CONTIGUOUS_BYTES:
         return phase
     *before, step = phase.steps
-    rate = hw.gather_rate(step.path, chunk)
-    return replace(phase, steps=(*before, step._replace(rate=rate)))
+    return replace(phase, steps=(*before, step._replace(rate=hw.gather_rate(step.path, chunk))))
 
 
 def _output(hw: Hardware, rule: ReplayRule | None) -> Phase:
@@ -115,10 +114,9 @@ def _replay(hw: Hardware, replaying: Ints, loads: Ints, damped: bool) -> ReplayW
     """Replaying sequences; cores that compute an MLP add their residuals beside it, [n]."""
     machine, split = hw.design.machine, hw.mapping.splits_mlp
     fullest = machine.sequences_per_core(replaying, split=split)
-    slowest, whole = (
-        replay_op(hw.design.model, share, damped=damped)
-        for share in (Share(fullest, machine.sharing(split=split)), Share(replaying))
-    )
+    whole = replay_op(hw.design.model, Share(replaying), damped=damped)
+    share = Share(fullest, machine.sharing(split=split))
+    slowest = replay_op(hw.design.model, share, damped=damped)
     (cycles,) = vector_cycles(machine.vector, slowest.vector_ops[:, None]).T
     free = loads == 0
     if hw.is_lockstep(split):

@@ -61,8 +61,7 @@ class AttendCases(NamedTuple):
         of_all = self.attended * key_bytes(hw, self.policy)
         chunk = np.maximum(1, of_all // np.maximum(1, self.runs))
         power: Ints = 1 << np.log2(chunk).astype(np.int64)
-        single = self.runs <= 1
-        return np.where(single, CONTIGUOUS_BYTES, np.minimum(power, CONTIGUOUS_BYTES))
+        return np.where(self.runs <= 1, CONTIGUOUS_BYTES, np.minimum(power, CONTIGUOUS_BYTES))
 
     def alike(self, hw: Hardware) -> "AttendCases":
         """The cases with one number of runs for all that are of one length class.
@@ -130,8 +129,7 @@ class MlpCases(NamedTuple):
             moved = loads
         if hw.is_lockstep(split):
             moved = moved.sum(axis=1, keepdims=True)
-        decided = self.known_cycles is not None
-        return loads, moved * (decided and schedule.central and not split)
+        return loads, moved * (self.known_cycles is not None and schedule.central and not split)
 
     def lanes(self, hw: Hardware, schedule: Schedule) -> Ints:
         """The place of each core among those of :meth:`loads`, int64[n, C]."""

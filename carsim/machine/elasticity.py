@@ -116,8 +116,7 @@ def _sampled(
     sample = batches.part(steps)
 
     def seconds(phases: Phases) -> list[float]:
-        part = replace(plan, phases=phases, steps=tuple(steps.tolist()))
-        simulation = simulate(part, sample)
+        simulation = simulate(replace(plan, phases=phases, steps=tuple(steps.tolist())), sample)
         times = []
         for figure in ("cycles", "bound_cycles"):
             once = getattr(simulation.totals["prefill"], figure)

@@ -158,11 +158,8 @@ class Hardware:
 
     @cached_property
     def _memory_paths(self) -> tuple[MemoryPath, ...]:
-        board = self.design.board
-        return tuple(
-            memory_path(name, memory, board.fabric_clock_mhz)
-            for name, memory in sorted(board.memories.items())
-        )
+        mhz, memories = self.design.board.fabric_clock_mhz, self.design.board.memories
+        return tuple(memory_path(name, memories[name], mhz) for name in sorted(memories))
 
     @cached_property
     def streams(self) -> int:

@@ -217,8 +217,7 @@ def _unit(hw: Hardware, op: Op) -> Array:
 
 def _cost(hw: Hardware, op: Op, rows: Ints) -> Cost:
     machine = hw.design.machine
-    launches = machine.overheads.kernel_cycles * len(op.gemms)
-    array = gemm_cycles(_unit(hw, op), op.gemms) + launches
+    array = gemm_cycles(_unit(hw, op), op.gemms) + machine.overheads.kernel_cycles * len(op.gemms)
     elements = vector_cycles(machine.vector, op.vector_ops)
     beside = np.maximum(array, elements) if machine.kernel_fusion else array + elements
     working = rows > 0
@@ -230,8 +229,7 @@ def _exchange_cycles(hw: Hardware, elements: Count) -> Count:
     machine = hw.design.machine
     if machine.cores == 1:
         return 0
-    nbytes = hw.design.model.activations.bytes_of(elements)
-    return -(-nbytes // machine.exchange_bytes_per_cycle)
+    return -(-hw.design.model.activations.bytes_of(elements) // machine.exchange_bytes_per_cycle)
 
 
 def _ints(figure: Count) -> Ints:

@@ -58,10 +58,8 @@ def phase_limits(simulation: Simulation) -> tuple[PhaseLimit, ...]:
 
     def longest(all_bytes: Iterable[int], rates_gbps: Iterable[float]) -> float:
         """Cycles of the memory that takes longest for its bytes."""
-        return max(
-            nbytes / (gbps * factor * 1e9) * clock_hz
-            for nbytes, gbps in zip(all_bytes, rates_gbps, strict=True)
-        )
+        moved = zip(all_bytes, rates_gbps, strict=True)
+        return max(nbytes / (gbps * factor * 1e9) * clock_hz for nbytes, gbps in moved)
 
     for phase, total in simulation.totals.items():
         if not total.cycles:
@@ -141,12 +139,9 @@ def fetch_ahead_share(simulation: Simulation) -> float:
     saved = 0.0
     for name, following in zip(LAYER_PHASES, (*LAYER_PHASES[1:], LAYER_PHASES[0]), strict=True):
         total = simulation.totals[name]
-        moving = max(
-            float(nbytes / path.rate)
-            for nbytes, path in zip(total.dram_bytes, hw.paths, strict=True)
-        )
+        moved = zip(total.dram_bytes, hw.paths, strict=True)
+        moving = max(float(nbytes / path.rate) for nbytes, path in moved)
         first = BUILDERS[following](hw, *given.get(following, (None,))).steps[0]
         held = int(np.minimum(first.stream_bytes, first.slots * first.tile_bytes).sum())
-        operand = total.count * ceil(held / first.rate)
-        saved += min(operand, max(0.0, total.cycles - moving))
+        saved += min(total.count * ceil(held / first.rate), max(0.0, total.cycles - moving))
     return saved / simulation.cycles

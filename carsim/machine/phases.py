@@ -73,9 +73,7 @@ class Phases:
         if fidelity not in FIDELITIES:
             known = ", ".join(FIDELITIES)
             raise InputError("`fidelity`", f"no rung {fidelity!r}", f"choose one of {known}")
-        self.hw = hw
-        self.fidelity = fidelity
-        self.books = books
+        self.hw, self.fidelity, self.books = hw, fidelity, books
         self.interpolated = False
         self.simulated = 0
         self._memo: OrderedDict[Hashable, Outcome] = OrderedDict()  # used last stands last

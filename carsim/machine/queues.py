@@ -58,8 +58,7 @@ class Queues:
     @property
     def _first_check(self) -> int:
         """Cycles from the decisions to the check of the first instruction."""
-        batch: int = self.assigned.shape[1]
-        return self.dispatch_cycles - batch * self.registers.check_cycles
+        return self.dispatch_cycles - self.assigned.shape[1] * self.registers.check_cycles
 
     def ends(self, alone: Ints, known_cycles: Ints) -> Ints:
         """End of each lane by its instructions, [n, K].

@@ -161,8 +161,7 @@ def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]
     def on_a_core(ops: OpsOf, rows: int, is_split: bool, times: int = 1) -> list[tuple[Op, int]]:
         rows = machine.sequences_per_core(rows, split=is_split)
         streams = rows if machine.weight_sharing == "private_per_sequence" else 1
-        share = Share(rows, machine.sharing(split=is_split), streams)
-        return [(op, times) for op in ops(share)]
+        return [(op, times) for op in ops(Share(rows, machine.sharing(split=is_split), streams))]
 
     of_layers, split = layers * len(plan.steps), mapping.splits_attention
     yield "QKV projection", of_layers, split, on_a_core(phase_ops.qkv_ops(hw, rule), hw.rows, split)
@@ -202,8 +201,7 @@ def work_of(hw: Hardware, op: Op, is_split: bool) -> Work:
     )
     # One stream of weights feeds all cores, of those experts that any of their tokens chooses.
     one = op.stream is not Stream.KV and model.body.experts is None
-    alike = one and hw.is_lockstep(is_split) and not is_split
-    streams = 1 if alike else cores
+    streams = 1 if one and hw.is_lockstep(is_split) and not is_split else cores
     lanes = 1 if hw.is_lockstep(is_split) else cores
     moved = streams * op.stream_bytes + cores * (op.kv_side_bytes + op.replay_bytes)
     read = sum(gemm.macs // max(1, gemm.k) * 3 + gemm.macs for gemm in op.gemms)

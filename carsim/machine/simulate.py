@@ -46,8 +46,7 @@ class Visits(NamedTuple):
 
     def cycles(self, counts: Ints, designs: int) -> Ints:
         """Cycles of so many visits, int64[D, G]."""
-        cycles = by_design(self.outcome.cycles, designs)[..., None]
-        return (counts @ cycles)[..., 0]
+        return (counts @ by_design(self.outcome.cycles, designs)[..., None])[..., 0]
 
     def of_parts(self, sizes: Ints) -> Ints:
         """Visits of parts of so many batches, int64[D or 1, P, n]; one row: all are alike."""

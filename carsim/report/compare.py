@@ -201,10 +201,8 @@ def differences(a: Any, b: Any, path: str = "") -> Iterator[Difference]:
 
 def _inputs(run: StoredRun) -> dict[str, Any]:
     kept = run.model_dump(include={"video", "resampling_seed", "fidelity", "carsim_version"})
-    return {
-        "traces": [f"{trace.name} (sha256 {trace.sha256[:12]})" for trace in run.traces],
-        **kept,
-    }
+    traces = [f"{trace.name} (sha256 {trace.sha256[:12]})" for trace in run.traces]
+    return {"traces": traces, **kept}
 
 
 def _notes(a: StoredRun, b: StoredRun) -> Iterator[str]:

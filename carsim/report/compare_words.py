@@ -28,8 +28,7 @@ def sections(comparison: RunComparison) -> Iterator[Section]:
     table = spec_table(comparison)
     same = "Nothing differs in design, traces or options."
     yield "What differs", [table if table.rows else same]
-    texts = [f"- {text}" for text in (*answer(comparison), *comparison.notes)]
-    yield "What that did", texts
+    yield "What that did", [f"- {text}" for text in (*answer(comparison), *comparison.notes)]
     heading = "B over A, each constant of energy and each bandwidth drawn alike for both"
     yield heading, list(ratios_lines(comparison))
     yield "Figures of the own policies that differ", [changed_table(comparison)]

@@ -31,8 +31,7 @@ def notes_of(report: Report) -> list[str]:
         notes.append("MISFIT: this design does not fit its board; see the rows of the fit.")
     if not design.machine.include_head:
         notes.append("The head is left out of this design (machine.include_head: false).")
-    left_out = rows[0].batches.left_out_rows
-    if left_out:
+    if left_out := rows[0].batches.left_out_rows:
         notes.append(f"Rows of the trace that fill no batch are left out: {left_out}.")
     share = fetch_ahead_share(report.chosen.simulation)
     notes.append(

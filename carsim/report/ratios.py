@@ -76,10 +76,7 @@ def _slowdown(run: StoredRun, policy: StoredPolicy) -> Draws:
     part = design["board"].get("device") or design["board"]["name"]
     memory = f"{part} {design['machine']['placement']['weights']}"
     factor = drawn(Term(f"bandwidth of {memory}", low, 1.0, high))
-    slowdown: Draws = np.interp(
-        1 / factor, (1 / high, 1.0, 1 / low), (best / value, 1.0, worst / value)
-    )
-    return slowdown
+    return np.interp(1 / factor, (1 / high, 1.0, 1 / low), (best / value, 1.0, worst / value))
 
 
 def _joules(run: StoredRun) -> Draws:

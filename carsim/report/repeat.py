@@ -39,13 +39,11 @@ class Repetition(NamedTuple):
 
     def sections(self) -> Iterator[Section]:
         """The same in words and tables."""
-        same = f"All {self.figures:,} figures are the same."
-        yield (
-            "",
-            [f"{len(self.moved):,} of {self.figures:,} figures differ." if self.moved else same],
-        )
         if self.moved:
+            yield "", [f"{len(self.moved):,} of {self.figures:,} figures differ."]
             yield "Figures", [_table(self.moved[:MOST_ROWS])]
+        else:
+            yield "", [f"All {self.figures:,} figures are the same."]
         if self.changed:
             yield "What has changed", [_table(self.changed)]
         elif self.moved:

@@ -72,6 +72,5 @@ def results(folder: Path) -> "StoredRun | StoredStudy":
         from carsim.report.stored_study import read_study
 
         return read_study(folder)
-    problem = f"holds neither {SUMMARY} nor {STORE_FILE}"
     cure = "name the folder that carsim run, sweep or search wrote"
-    raise InputError(str(folder), problem, cure)
+    raise InputError(str(folder), f"holds neither {SUMMARY} nor {STORE_FILE}", cure)

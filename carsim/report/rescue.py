@@ -89,8 +89,7 @@ def rescue(folder: Path, new: Path) -> dict[str, str]:
         lines = (f"{name}: {what}\n" for name, what in lost.items())
         text = "Rescued from a damaged folder. Not copied:\n" + "".join(lines)
         (into / NOTICE).write_text(text, encoding="utf-8")
-        names = {path.name for path in into.iterdir()} - {DIGESTS}
-        write_digests(into, sorted(names))
+        write_digests(into, sorted({path.name for path in into.iterdir()} - {DIGESTS}))
     return lost
 
 

@@ -79,8 +79,7 @@ def limits_table(run: StoredRun, *, most: int | None = None) -> Table:
         own = (share_of(getattr(each, f"{name}_share")) for name in shares)
         name = PHASES.get(each.phase, each.phase)
         rows.append((name, each.limited_by, time, _flip(each), *own))
-    headings = ("phase", "limited by", "time", "flips at", *shares)
-    return Table(headings, tuple(rows), text_columns=2)
+    return Table(("phase", "limited by", "time", "flips at", *shares), tuple(rows), text_columns=2)
 
 
 def _flip(limit: PhaseLimit) -> Figure:
@@ -131,8 +130,7 @@ def fit_table(run: StoredRun) -> Table:
 def held(run: StoredRun) -> Iterator[str]:
     """Contents of each memory, a line each."""
     for memory in run.memories:
-        contents = memory.contents_bytes.items()
-        if contents:
+        if contents := memory.contents_bytes.items():
             parts = " + ".join(f"{what} {amount(size, 'B')}" for what, size in contents)
             yield f"{memory.name}: {parts}; {amount(memory.free_bytes, 'B')} free"
 
@@ -150,12 +148,8 @@ def energy_table(run: StoredRun) -> Table:
     return Table(headings, tuple(rows), text_columns=2)
 
 
-def asked_table(run: StoredRun) -> Table:
+def asked(run: StoredRun) -> Iterator[tuple[str, str]]:
     """The simulation as terms with their texts."""
-    return Table(("", ""), tuple(_asked(run)), text_columns=2)
-
-
-def _asked(run: StoredRun) -> Iterator[tuple[str, str]]:
     design, video = run.spec(), run.video
     board, machine, model, policy = design.board, design.machine, design.model, design.policy
     described = f": {design.description}" if design.description else ""

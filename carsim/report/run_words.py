@@ -37,7 +37,7 @@ def short_sections(run: StoredRun) -> Iterator[Section]:
 def more_sections(run: StoredRun) -> Iterator[Section]:
     """Everything else that is known of a run."""
     board = run.spec().board.name
-    yield "What was simulated", [tables.asked_table(run)]
+    yield "What was simulated", [Table(("", ""), tuple(tables.asked(run)), text_columns=2)]
     yield "All metrics, means over batches", [tables.metrics_table(run), *tables.labels(run)]
     yield f"Where the time of {run.own.policy} goes", [tables.breakdown_table(run)]
     yield "What limits each phase", [tables.limits_table(run), tables.limits_note(run)]

@@ -115,8 +115,7 @@ class StoredPolicy(_Part):
 
     def get(self, name: str) -> Value:
         """A metric; None where there was nothing to divide by."""
-        value: Value = getattr(self, name, None)
-        return value
+        return getattr(self, name, None)
 
     def __getitem__(self, name: str) -> float:
         """A metric that is a number.
@@ -340,15 +339,7 @@ def read_run(folder: str | Path) -> StoredRun:
         InputError: No folder of a run, or one that is broken; one line.
     """
     path = Path(folder) / SUMMARY
-    return _checked(read_json(path, MAX_BYTES, AGAIN), str(path))
-
-
-def _checksum(document: dict[str, Any]) -> str:
-    others = {key: value for key, value in document.items() if key != CHECKSUM}
-    return sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _checked(document: dict[str, Any], place: str) -> StoredRun:
+    document, place = read_json(path, MAX_BYTES, AGAIN), str(path)
     if (found := document.get("schema_version")) != SCHEMA_VERSION:
         problem = f"is of version {found!r:.40}; this carsim reads {SCHEMA_VERSION}"
         cure = "run again with this carsim, or read it with the one that wrote it"
@@ -360,3 +351,8 @@ def _checked(document: dict[str, Any], place: str) -> StoredRun:
         return StoredRun.model_validate_json(json.dumps(document))
     except ValidationError as error:
         raise explained(error, place, document, AGAIN) from None
+
+
+def _checksum(document: dict[str, Any]) -> str:
+    others = {key: value for key, value in document.items() if key != CHECKSUM}
+    return sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()[:16]

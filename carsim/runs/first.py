@@ -205,8 +205,7 @@ def open_design(
 def completed(wish: Wish) -> Design:
     """The design that serves a wish best; its description says what was chosen and why."""
     best, tried = first_design(wish)
-    lines = " ".join(reasons(wish, best, tried))
-    return best.design.model_copy(update={"description": lines})
+    return best.design.model_copy(update={"description": " ".join(reasons(wish, best, tried))})
 
 
 def first_design(wish: Wish) -> tuple[Tried, Sequence[Tried]]:
@@ -271,8 +270,7 @@ def _tried(wish: Wish, choice: Choice) -> Tried:
         machine[key] = max(machine[key], kib)
     machine["activation_buffer_kib"] *= choice.activation_buffers
     design = design_of(contents, wish.place, wish.overrides)
-    rule = None if wish.video.kind == "text" else FASTCAR
-    fit = check_fit(design, wish.video, rule)
+    fit = check_fit(design, wish.video, None if wish.video.kind == "text" else FASTCAR)
     if not fit.fits:
         return Tried(contents, choice, design, fit)
     found = decode(design, *wish.contexts)

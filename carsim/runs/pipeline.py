@@ -83,7 +83,6 @@ def run(
         elasticities=elasticities(plan, rows[index].batches) if what_if else (),
         head_seconds=head_cycles / (design.board.fabric_clock_mhz * 1e6),
         traces=tuple((trace.title, trace.sha256) for trace in sources.traces),
-        mapped_from=tuple({t.n_layers for t in sources.traces} - {design.model.body.n_layers}),
         seed=0 if resample_seed is None else resample_seed,
         phases_simulated=taken,
         interpolated=interpolated,
@@ -108,9 +107,8 @@ def sources_of(
     if traces and workload is not None:
         raise InputError("`trace`", "says what is decoded, and so does `workload`", "give one")
     work = workload or Workload(design.model.makes)
-    given = traces or work.traces
-    loaded = [as_own(t if isinstance(t, Trace) else load_trace(t)) for t in given]
-    loaded = loaded or [stated_trace(work, design.model, policy.batch)]
+    given = (t if isinstance(t, Trace) else load_trace(t) for t in traces or work.traces)
+    loaded = [*map(as_own, given)] or [stated_trace(work, design.model, policy.batch)]
     asked = policy.batch, policy.tau, policy.decision_scope, policy.tokens_per_step
     return Sources(loaded, design.model, *asked, resample_seed)
 

@@ -33,7 +33,6 @@ class Report:
         seed: Seed of resampling.
         phases_simulated: Phases that the rows are made of; rows share what they have in common.
         interpolated: The times of some phases were taken from those of shorter and longer ones.
-        mapped_from: Layers of traces whose decisions were mapped to the model's by relative depth.
         command: The command that repeats it; empty for a run from Python.
     """
 
@@ -47,7 +46,6 @@ class Report:
     seed: int
     phases_simulated: int
     interpolated: bool
-    mapped_from: tuple[int, ...] = ()
     command: str = ""
 
     @property
@@ -109,8 +107,7 @@ class Report:
                 for place in ((phase, track), ("all", track)):
                     by_place.setdefault(place, Counter()).update(states)
         frame = pd.DataFrame.from_dict(by_place, orient="index").rename_axis(["phase", "track"])
-        seconds = self.design.board.fabric_clock_mhz * 1e6 * self.chosen.n_batches
-        return frame / seconds
+        return frame / (self.design.board.fabric_clock_mhz * 1e6 * self.chosen.n_batches)
 
     def phases(self) -> "pd.DataFrame":
         """Seconds of a batch by kind of phase, a column per row, bound included."""

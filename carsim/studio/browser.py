@@ -42,15 +42,10 @@ COPY = """(link, command, yaml, words, text) => {
 
 def act_in_the_browser(app: Dash) -> None:
     """Register what needs no answer of the server."""
-    sliders = [f"{key}-slider" for key in SLIDERS] + [*PLACES]
-    copies = [f"copy-{what}" for what in ("link", "command", "yaml")]
+    moved = (*(f"{key}-slider" for key in SLIDERS), *PLACES)
+    sliders = [Input(key, "value") for key in moved]
+    clicks = [Input(f"copy-{what}", "n_clicks") for what in ("link", "command", "yaml")]
     texts = [State(key, "children") for key in ("command", "yaml")]
-
-    def clicks(*keys: str) -> list[Input]:
-        return [Input(key, "n_clicks") for key in keys]
-
-    app.clientside_callback(
-        SETTLE, Output("done", "title"), *(Input(key, "value") for key in sliders)
-    )
+    app.clientside_callback(SETTLE, Output("done", "title"), *sliders)
     app.clientside_callback(LATER, Output("pin", "name"), Input("shown", "data"))
-    app.clientside_callback(COPY, Output("done", "children"), *clicks(*copies), *texts)
+    app.clientside_callback(COPY, Output("done", "children"), *clicks, *texts)

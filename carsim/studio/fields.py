@@ -125,9 +125,7 @@ def plain(value: Any) -> str:
     """
     if isinstance(value, str):
         return value
-    if isinstance(value, float):
-        return f"{value:.12g}"
-    return shown(value)
+    return f"{value:.12g}" if isinstance(value, float) else shown(value)
 
 
 def number_or(text: str, other: T) -> float | T:

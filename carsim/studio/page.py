@@ -138,8 +138,7 @@ def _control(field: Field) -> html.Div:
 
 def _labelled(key: str, label: str, *parts: Any, width: str = "") -> html.Div:
     error = html.Div(id=f"{key}-error", className="refusal", role="alert")
-    content = [html.Label(label, htmlFor=key), *parts, error]
-    return html.Div(content, className=f"control {width}")
+    return html.Div([html.Label(label, htmlFor=key), *parts, error], className=f"control {width}")
 
 
 def _text(key: str, example: str = "") -> dcc.Input:

@@ -79,15 +79,13 @@ class TabState:
     def query(self) -> str:
         """The address of this state, from the question mark on."""
         given = [(key, getattr(self, key)) for key in KEYS]
-        pins = [("pin", pin) for pin in self.pins]
-        pairs = [*given, *self.changes.items(), *pins]
+        pairs = [*given, *self.changes.items(), *(("pin", pin) for pin in self.pins)]
         return "?" + urlencode([(key, value) for key, value in pairs if value], safe="/:[]{},")
 
     @property
     def point(self) -> "TabState":
         """The design point alone: two states of equal points have equal results."""
-        kept = {key: getattr(self, key) for key in OPTIONS}
-        return TabState(self.design, self.changes, **kept)
+        return TabState(self.design, self.changes, **{key: getattr(self, key) for key in OPTIONS})
 
     @property
     def work(self) -> Workload | None:

@@ -76,8 +76,7 @@ def fits(schedule: Schedule) -> None:
     """A schedule that is fitted to a machine keeps the same promises."""
 
     def cycles_of(tried: Schedule, computing: int) -> int:
-        assigned = tried.assign(np.arange(6)[None] < computing, 3)
-        return int((assigned == 0).sum())
+        return int((tried.assign(np.arange(6)[None] < computing, 3) == 0).sum())
 
     assigns(schedule.fitted(cycles_of, 6, 3))
 

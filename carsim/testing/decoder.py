@@ -111,7 +111,6 @@ def decode_rows(
     state, _ = prefill(config, policy, weights, prompt[rows], MASK[rows])
     hidden = []
     for step, x in enumerate(embeddings[:, rows]):
-        recorder = kept if record else None
-        hidden.append(decode_step(state, x, recorder))
+        hidden.append(decode_step(state, x, kept if record else None))
         kept.held[step // config.tokens_per_frame] = state.kept
     return DecodedRows(np.stack(hidden), state, kept)

@@ -35,8 +35,7 @@ def small_report() -> Report:
 def attend(phases: Phases, attended: Any) -> Outcome:
     """Dense attention over so many tokens each."""
     tokens = np.atleast_1d(np.asarray(attended, np.int64))
-    cases = AttendCases(tokens, np.ones_like(tokens), tokens)
-    return phases.attention(None, cases)
+    return phases.attention(None, AttendCases(tokens, np.ones_like(tokens), tokens))
 
 
 def layer_phases(mapping: str, batch: int, cores: int, rows: int) -> dict[str, Outcome]:

@@ -65,8 +65,7 @@ def looks_at_nothing_later(rule: ReplayRule) -> None:
 
     def key(ago: int) -> NDArray[np.float64]:
         asked.append(ago)
-        found: NDArray[np.float64] = keys[ago]
-        return found
+        return keys[ago]
 
     queries, inputs = rng.normal(size=(2, 4, HEADS, 2)), rng.normal(size=(4, WIDTH))
     seen = Seen(queries[0], queries[1], key, inputs, 3)

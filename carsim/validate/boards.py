@@ -111,13 +111,10 @@ def _calibrated(predicted: Sequence[Predicted]) -> Iterable[Group]:
         "model": lambda each: each.row.model,
     }
     for left_out, same in ways.items():
-        ours, rivals = (
-            left_out_speeds(predicted, speed, same) for speed in (calibrated_speed, one_factor)
-        )
-        rows = [
-            (each.row.split, _compared(each, our, theirs))
-            for (each, our), (_, theirs) in zip(ours, rivals, strict=True)
-        ]
+        ours = left_out_speeds(predicted, calibrated_speed, same)
+        rivals = left_out_speeds(predicted, one_factor, same)
+        pairs = zip(ours, rivals, strict=True)
+        rows = [(each.row.split, _compared(each, our, rival)) for (each, our), (_, rival) in pairs]
         for name, splits in (("", SPLITS), (", unseen", ("unseen",))):
             title = f"calibrated by {left_out}{name}"
             found = tuple(row for split, row in rows if split in splits)
@@ -132,10 +129,8 @@ def _powers(predicted: Iterable[Predicted]) -> Iterable[Comparison]:
         if row.power_w is not None:
             verdict = "inside" if watts.low_j <= row.power_w <= watts.high_j else "outside"
             ends = f"{number(watts.low_j, 3)} to {number(watts.high_j, 3)}"
-            figures = row.power_w, watts.value_j, None, None
-            yield Comparison(
-                row.name, *figures, row.source, "W", f"{row.power_of}; {verdict} {ends}"
-            )
+            source = row.source, "W", f"{row.power_of}; {verdict} {ends}"
+            yield Comparison(row.name, row.power_w, watts.value_j, None, None, *source)
 
 
 def _resources(predicted: Iterable[Predicted]) -> Iterable[Comparison]:

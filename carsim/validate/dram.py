@@ -24,7 +24,6 @@ from collections.abc import Callable, Iterator, Mapping
 from carsim.base.groups import grouped
 from carsim.hardware.memory import (
     AccessPattern,
-    MemoryStandard,
     Striping,
     idle_latency_ns,
     loaded_latency_ns,
@@ -135,10 +134,9 @@ def _striped(row: Mapping[str, str]) -> tuple[tuple[str, str], Comparison]:
     where = f"{channels} channel{'s' * (channels > 1)} of {row['standard']}"
     what = f"{where}, {row['pattern']}, {streams} x {chunk} B, stripe {stripe} B, {asking} ask"
     if load := float(row["offered_load"]):
-        figures = float(row["mean_latency_ns"]), loaded_latency_ns(timings, load, striping), None
-        return ("latency under load", where), Comparison(
-            what, *figures, None, row["simulator"], "ns"
-        )
+        latency_ns = loaded_latency_ns(timings, load, striping)
+        figures = float(row["mean_latency_ns"]), latency_ns, None, None
+        return ("latency under load", where), Comparison(what, *figures, row["simulator"], "ns")
     is_random, reads = "random" in row["pattern"], float(row["read_fraction"])
     access = AccessPattern(streams, chunk, is_random, reads, window)
     own = sustained(timings, access, striping).efficiency
@@ -157,7 +155,7 @@ def one_channel(row: Mapping[str, str]) -> Comparison:
     Args:
         row: One of ``data/dram_reference.csv``.
     """
-    figure, kind, timings = row["figure"], row["kind"], _timings(row)
+    figure, kind, timings = row["figure"], row["kind"], standard(STANDARDS[row["standard"]])
     streams, chunk, window = (int(row[name]) for name in ("streams", "chunk_bytes", "window"))
     reads, pattern = float(row["read_fraction"]), row["pattern"]
     is_random, is_aligned = "random" in pattern, "aligned" in pattern
@@ -187,8 +185,3 @@ def one_channel(row: Mapping[str, str]) -> Comparison:
     source = ", ".join(f"{name} {value:.4g}" for name, value in counted.items())
     bound, unit = BOUNDS[figure, kind][timings.family], "ns" if figure == "latency" else SHARE
     return Comparison(what, reference, own, rival, bound, source, unit)
-
-
-def _timings(row: Mapping[str, str]) -> MemoryStandard:
-    """The memory of a row in carsim's table."""
-    return standard(STANDARDS[row["standard"]])

@@ -61,8 +61,7 @@ def validate_fidelity(
     rows: dict[str, list[Comparison]] = {regime: [] for regime in REGIMES}
     while any(len(found) < per_regime for found in rows.values()):
         number += 1
-        starved = len(rows["dependency"]) < per_regime
-        design = drawn_design(base, space, rng, starved=starved)
+        design = drawn_design(base, space, rng, starved=len(rows["dependency"]) < per_regime)
         context = int(rng.integers(64, 3000))
         replay = _drawn_replay(design, rng)
         if not check_fit(design, _video(context)).fits:

@@ -100,10 +100,8 @@ class Published:
 def published_rows() -> tuple[Published, ...]:
     """The published systems, in the order of the file."""
     read = TypeAdapter(Published).validate_python
-    return tuple(
-        read({**row, "power_w": row["power_w"] or None})
-        for row in data_rows("published_decode.csv")
-    )
+    rows = data_rows("published_decode.csv")
+    return tuple(read({**row, "power_w": row["power_w"] or None}) for row in rows)
 
 
 def published_design(config: str, changes: Iterable[str] = ()) -> Design:

@@ -63,8 +63,7 @@ class Workload:
         for field in fields(self)[1:]:
             value = getattr(self, field.name)
             if value not in (None, ()) and field.name not in _FIELDS[self.kind]:
-                known = ", ".join(_FIELDS[self.kind])
-                problem = f"has no `{field.name}`: its fields are {known}"
+                problem = f"has no `{field.name}`: its fields are {', '.join(_FIELDS[self.kind])}"
                 raise InputError(f"`workload` {self.kind}", problem, "leave it out")
             if value is not None and (expected := _lacks(field.name, value)):
                 problem = f"{field.name}: expected {expected}, got {shown(value)}"
@@ -125,8 +124,7 @@ def workload_of(
             raise error.named({"workload": text}) from None
     kind, _, rest = text.partition(":")
     if kind not in _FIELDS:
-        guess = closest(kind, _FIELDS)
-        raise InputError("`workload`", f"got {shown(text)}", guess + _CURE)
+        raise InputError("`workload`", f"got {shown(text)}", closest(kind, _FIELDS) + _CURE)
     words = [word.strip() for word in rest.split(",") if word.strip()]
     if kind == "trace":
         return Workload("trace", traces=tuple(words))
@@ -160,8 +158,7 @@ def _of_fields(given: Mapping[str, Any], place: str) -> Workload:
     known = [field.name for field in fields(Workload)]
     for key in given:
         if key not in known:
-            guess = closest(str(key), known)
-            raise InputError(place, f"unknown field {shown(key)}", f"{guess}{_CURE}")
+            raise InputError(place, f"unknown field {shown(key)}", closest(key, known) + _CURE)
     if "kind" not in given:
         raise InputError(place, "kind is missing", "add kind: text, video or trace")
     traces = given.get("traces", ())

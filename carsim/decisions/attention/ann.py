@@ -83,12 +83,10 @@ class Ann(AttentionPolicy):
 
     def begin(self, cache: CacheShape) -> Any:
         """Signatures of all keys, [L, B, KV, tables, slots], or their few bits, [.., hd, slots]."""
-        width, dtype = cache.head_dim, cache.dtype
+        heads = cache.n_layers, cache.n_rows, cache.n_kv_heads
         if self.search == "lsh":
-            width, dtype = self.tables, np.dtype(np.uint16)
-        return np.zeros(
-            (cache.n_layers, cache.n_rows, cache.n_kv_heads, width, cache.n_slots), dtype
-        )
+            return np.zeros((*heads, self.tables, cache.n_slots), np.uint16)
+        return np.zeros((*heads, cache.head_dim, cache.n_slots), cache.dtype)
 
     def append(
         self, state: Any, layer: int, slots: slice, k: Array, k_rotated: Array, v: Array
@@ -132,8 +130,7 @@ class Ann(AttentionPolicy):
     def reads(self, context: Ints) -> KvReads:
         """All keys may share a bucket, or every other one; of few bits, a share is read."""
         if self.search == "lsh":
-            others = context - self._forced(context)
-            return KvReads(context, (others + 2 + (self.sinks > 0)) // 2)
+            return KvReads(context, (context - self._forced(context) + 2 + (self.sinks > 0)) // 2)
         found = self._kept(context)
         tokens = self._forced(context) + found
         most = found + 1 + (self.sinks > 0)  # sinks and window form two runs at most
@@ -156,8 +153,7 @@ class Ann(AttentionPolicy):
 
     def side_bytes(self, context: Ints, n_kv_heads: int, head_dim: int) -> Ints:
         """Signatures, or keys in few bits."""
-        nbytes: Ints = context * n_kv_heads * self._key_bytes(head_dim)
-        return nbytes
+        return context * n_kv_heads * self._key_bytes(head_dim)
 
     def _key_bytes(self, head_dim: int) -> int:
         """Bytes that are kept of one key of one head."""

@@ -283,8 +283,7 @@ class AttentionPolicy(Section):
             bool[B, P, P], queries by keys.
         """
         slots = np.arange(valid.shape[1])
-        seen: Bools = valid[:, None, :] & valid[:, :, None] & (slots <= slots[:, None])
-        return seen
+        return valid[:, None, :] & valid[:, :, None] & (slots <= slots[:, None])
 
     def append(
         self, state: Any, layer: int, slots: slice, k: Array, k_rotated: Array, v: Array

@@ -56,8 +56,7 @@ class Drafts:
 
     def scores(self, layer: int, complete: int, q: Array) -> Array:
         """Products of queries [B, KV, g, hd] and the first means; 1 / sqrt(hd) changes no order."""
-        scores: Array = q @ self.means[layer, :, :, :complete].swapaxes(-1, -2)
-        return scores
+        return q @ self.means[layer, :, :, :complete].swapaxes(-1, -2)
 
 
 class Draft(AttentionPolicy):
@@ -151,8 +150,7 @@ class Draft(AttentionPolicy):
 
     def side_bytes(self, context: Ints, n_kv_heads: int, head_dim: int) -> Ints:
         """Bytes of the means."""
-        nbytes: Ints = -(-context // self.block_tokens) * self._block_bytes(n_kv_heads, head_dim)
-        return nbytes
+        return -(-context // self.block_tokens) * self._block_bytes(n_kv_heads, head_dim)
 
     def _block_bytes(self, n_kv_heads: int, head_dim: int) -> int:
         return n_kv_heads * search.vector_bytes(head_dim, self.pooled_bits)

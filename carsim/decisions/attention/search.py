@@ -88,8 +88,7 @@ def few_bits(vectors: Array, bits: int) -> Array:
     most = 2 ** (bits - 1) - 1
     scale = np.abs(vectors).max(axis=-1, keepdims=True) / most
     scale = np.where(scale > 0, scale, 1).astype(vectors.dtype)
-    rounded: Array = np.clip(np.rint(vectors / scale), -most, most) * scale
-    return rounded
+    return np.clip(np.rint(vectors / scale), -most, most) * scale
 
 
 def vector_bytes(head_dim: int, bits: int) -> int:
@@ -113,8 +112,7 @@ def signatures(vectors: Array, planes: NDArray[np.float64]) -> Codes:
     codes whatever stands beside them.
     """
     sides = np.einsum("...d,tbd->...tb", vectors, planes.astype(vectors.dtype)) > 0
-    codes: Codes = (sides @ (2.0 ** np.arange(planes.shape[1]))).astype(np.uint16)
-    return codes
+    return (sides @ (2.0 ** np.arange(planes.shape[1]))).astype(np.uint16)
 
 
 def hash_macs(n_heads: int, n_kv_heads: int, head_dim: int, planes: int) -> int:
@@ -146,5 +144,4 @@ def bank(signature_bits: int) -> SelectionUnit:
 
 def most_runs(pieces: Ints, gaps: Ints) -> Ints:
     """Most runs that so many pieces can form, as every two runs have an unread piece between."""
-    most: Ints = np.minimum(pieces, gaps + 1)
-    return most
+    return np.minimum(pieces, gaps + 1)

@@ -35,8 +35,7 @@ class Streaming(AttentionPolicy):
         slots = np.arange(valid.shape[1])
         in_window = slots[:, None] - slots < self.window  # [P, P]
         is_sink = slots < (~valid).sum(axis=1, keepdims=True) + self.sinks  # [B, P]
-        seen: Bools = super().prompt_mask(valid) & (in_window | is_sink[:, None, :])
-        return seen
+        return super().prompt_mask(valid) & (in_window | is_sink[:, None, :])
 
     def select(self, state: Any, layer: int, query: Query) -> Selection:
         """The window, and the sinks of each row where the window has left them behind."""
@@ -57,8 +56,7 @@ class Streaming(AttentionPolicy):
     def keys_kept(self, context: Ints, distance: int) -> Ints:
         """Keys of the previous frame that the window has left behind."""
         beyond = max(0, distance - self.window + 1)
-        kept: Ints = np.minimum(beyond, context - self.held(context))
-        return kept
+        return np.minimum(beyond, context - self.held(context))
 
     def reads_aligned(self, distance: int) -> bool:
         """The window reaches back by more than that."""

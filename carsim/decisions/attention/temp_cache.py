@@ -105,8 +105,7 @@ class Groups:
         cos, sin = self.cos[positions], self.sin[positions]
         plain = np.concatenate([first * cos + second * sin, second * cos - first * sin], axis=-1)
         length = np.sqrt(np.einsum("...d,...d->...", plain, plain))[..., None]
-        found: Array = plain / np.maximum(length, np.finfo(plain.dtype).tiny)
-        return found
+        return plain / np.maximum(length, np.finfo(plain.dtype).tiny)
 
     def join(self, layer: int, values: Array, first: int, joined: Ints) -> None:
         """Merge tokens into groups, and move these to their newest member.

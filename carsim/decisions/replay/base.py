@@ -253,5 +253,4 @@ def later(first: Point, second: Point) -> Point:
     >>> later("residual", "q")
     'residual'
     """
-    order: tuple[Point, ...] = get_args(Point)
-    return max(first, second, key=order.index)
+    return max(first, second, key=get_args(Point).index)

@@ -58,9 +58,7 @@ class Replay:
     def scored(self, n_steps: int, tokens_per_frame: int) -> Bools:
         """bool[S, L]: where scores are evaluated."""
         has_tau = np.array([tau is not None for tau in self.tau])
-        steps: Bools = eligible(np.arange(n_steps), tokens_per_frame)
-        scored: Bools = steps[:, None] & has_tau
-        return scored
+        return eligible(np.arange(n_steps), tokens_per_frame)[:, None] & has_tau
 
     def exceeds(self, tas: Array, layer: int | slice = slice(None)) -> Bools:
         """``tas > tau``, strictly and in double precision; False where the score is NaN.
@@ -69,8 +67,7 @@ class Replay:
             tas: Scores of any rule, [..., L, B], or [..., B] of one layer.
             layer: That layer.
         """
-        above: Bools = tas > self._thresholds[layer]
-        return above
+        return tas > self._thresholds[layer]
 
     @cached_property
     def _thresholds(self) -> NDArray[np.float64]:
@@ -113,8 +110,7 @@ class Replay:
         age = self.rule.max_age
         if age is None or len(before) < age:
             return None
-        worn: Bools = np.all(before[len(before) - age :], axis=0)
-        return worn
+        return np.all(before[len(before) - age :], axis=0)
 
     @property
     def exempt_layers(self) -> list[int]:
@@ -170,9 +166,7 @@ def decision_units(
         return tuple((row,) for row in range(n_rows))
     if scope == "batch":
         size = n_rows if batch is None else batch
-        return tuple(
-            tuple(range(start, min(start + size, n_rows))) for start in range(0, n_rows, size)
-        )
+        return tuple(tuple(range(n_rows)[n : n + size]) for n in range(0, n_rows, size))
     paired = {row for pair in pairs for row in pair}
     single = [(row,) for row in range(n_rows) if row not in paired]
     return tuple(sorted([*single, *(tuple(sorted(pair)) for pair in pairs)]))

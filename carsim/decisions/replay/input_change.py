@@ -68,10 +68,7 @@ class InputChange(ReplayRule):
     def begin(self, shape: DecoderShape) -> Array:
         """Inputs held, as the numbers they stand for: [L, B, N, elements]."""
         count = shape.hidden_size if self.elements is None else self.elements
-        held: Array = np.zeros(
-            (shape.n_layers, shape.n_rows, shape.tokens_per_frame, count), shape.dtype
-        )
-        return held
+        return np.zeros((shape.n_layers, shape.n_rows, shape.tokens_per_frame, count), shape.dtype)
 
     def score(self, state: Array, layer: int, place: int, seen: Seen) -> Array:
         """Minus the relative change of each row, [B]."""
@@ -82,8 +79,7 @@ class InputChange(ReplayRule):
         change = ((self.stored(u) - held) ** 2).sum(axis=-1)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             relative = np.where(change == 0, 0, change / (held**2).sum(axis=-1))
-        score: Array = 0 - np.minimum(relative, MOST)
-        return score
+        return 0 - np.minimum(relative, MOST)
 
     def computed(self, state: Array, layer: int, place: int, rows: Bools, seen: Seen) -> None:
         """Hold the inputs of the rows that compute."""

@@ -99,5 +99,4 @@ def temporal_attention_score(query: Array, key: Array) -> Array:
         [B].
     """
     total = np.einsum("bkgd,bkd->b", search.grouped(query, key.shape[1]), key)
-    score: Array = total / query.dtype.type(query.shape[1] * math.sqrt(key.shape[2]))
-    return score
+    return total / query.dtype.type(query.shape[1] * math.sqrt(key.shape[2]))

@@ -269,8 +269,8 @@ def replay_ratio(replay: NDArray[np.bool_], tokens_per_frame: int) -> tuple[floa
     (0.75, 1.0)
     """
     decided = truth_values(replay, "replay ratio")
-    over_all, over_eligible = (
-        float(np.count_nonzero(part) / max(1, part.size))
-        for part in (decided, decided[..., tokens_per_frame:, :, :])
-    )
-    return over_all, over_eligible
+
+    def share(part: NDArray[np.bool_]) -> float:
+        return float(np.count_nonzero(part) / max(1, part.size))
+
+    return share(decided), share(decided[..., tokens_per_frame:, :, :])

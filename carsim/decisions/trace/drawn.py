@@ -131,8 +131,7 @@ def correlation_of(agreement: float, p: float) -> float:
 @cache
 def _gauss_legendre() -> tuple[Floats, Floats]:
     """Nodes within -1 and 1 and their weights; found when first asked for, not at import."""
-    nodes, weights = np.polynomial.legendre.leggauss(48)
-    return nodes, weights
+    return np.polynomial.legendre.leggauss(48)
 
 
 def _thresholds(ratios: Floats) -> Floats:
@@ -155,5 +154,4 @@ def _normals(seed: int, stream: int, places: int, layers: int, count: int) -> It
 
 def _sharing(shared: Floats, own: Floats, correlation: float) -> Floats:
     """Standard normals that correlate through what they share."""
-    mixed: Floats = math.sqrt(correlation) * shared + math.sqrt(1 - correlation) * own
-    return mixed
+    return math.sqrt(correlation) * shared + math.sqrt(1 - correlation) * own

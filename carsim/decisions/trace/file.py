@@ -104,9 +104,8 @@ class Trace:
             return False
         if self.meta.never_replays:
             return bool(self.replay.any())
-        return not np.array_equal(
-            self.meta.replay.decide_all(self.tas, self.tokens_per_frame), self.replay
-        )
+        decided = self.meta.replay.decide_all(self.tas, self.tokens_per_frame)
+        return not np.array_equal(decided, self.replay)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays by name, optional ones only if they are there."""

@@ -129,9 +129,7 @@ class PerClip(TraceSection):
     @property
     def difference(self) -> Interval:
         """Mean of own - dense, clip by clip, with its bootstrap interval over clips."""
-        return bootstrap_mean(
-            [own - dense for own, dense in zip(self.own, self.dense, strict=True)]
-        )
+        return bootstrap_mean(np.subtract(self.own, self.dense).tolist())
 
     @model_validator(mode="after")
     def _of_the_same_clips(self) -> Self:
@@ -241,15 +239,12 @@ class TraceMeta(TraceSection):
     @property
     def context(self) -> Ints:
         """int64[S, B]: valid tokens up to each step of each row, itself included."""
-        context: Ints = np.arange(self.n_steps)[:, None] + np.array(self.prompt_lengths) + 1
-        return context
+        return np.arange(self.n_steps)[:, None] + np.array(self.prompt_lengths) + 1
 
     @property
     def tau_per_layer(self) -> tuple[float | None, ...]:
         """One threshold per layer; None where a layer is never scored."""
-        if isinstance(self.tau, tuple):
-            return self.tau
-        return (self.tau,) * self.decoded.n_layers
+        return self.tau if isinstance(self.tau, tuple) else (self.tau,) * self.decoded.n_layers
 
     @property
     def replay(self) -> Replay:

@@ -109,16 +109,14 @@ def enlarge(decisions: Decisions, tokens_per_frame: int, wanted_per_frame: int) 
     if wanted_per_frame == tokens_per_frame:
         return decisions
     side, wanted_side = isqrt(tokens_per_frame), isqrt(wanted_per_frame)
-    squares = side**2, wanted_side**2
-    if squares != (tokens_per_frame, wanted_per_frame) or wanted_side < side:
+    if (side**2, wanted_side**2) != (tokens_per_frame, wanted_per_frame) or wanted_side < side:
         problem = f"frames of {tokens_per_frame} tokens cannot be enlarged to {wanted_per_frame}"
         cure = "take the square of a larger number, of square frames"
         raise InputError("tokens per frame", problem, cure)
     decisions.refuse_recorded("tokens per frame")
     nearest = np.arange(wanted_side) * side // wanted_side
     within = (nearest[:, None] * side + nearest).ravel()
-    starts = np.arange(0, decisions.n_steps, tokens_per_frame)
-    steps = (starts[:, None] + within).ravel()
+    steps = (np.arange(0, decisions.n_steps, tokens_per_frame)[:, None] + within).ravel()
     label = f"resampled from {tokens_per_frame} to {wanted_per_frame} tokens per frame"
     return decisions.taken(label, steps=steps, source="resampled")
 
@@ -148,5 +146,4 @@ def map_layers(decisions: Decisions, n_layers: int) -> Decisions:
     if n_layers == have:
         return decisions
     label = f"decisions of {count(have, 'layer')} mapped to {n_layers} by relative depth"
-    taken = layers_at_depth(have, n_layers)
-    return decisions.taken(label, layers=taken, source="mapped by depth")
+    return decisions.taken(label, layers=layers_at_depth(have, n_layers), source="mapped by depth")

@@ -51,8 +51,7 @@ class Codebook:
         codes = self.codes.astype(np.float32)
         # |p - c|^2 less |p|^2, which is the same for all codes; the first of equals wins.
         distances = (codes**2).sum(axis=1) - 2 * (patches @ codes.T)
-        nearest: Tokens = distances.argmin(axis=-1)
-        return nearest
+        return distances.argmin(axis=-1)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the codebook, whole or not at all.

@@ -172,5 +172,4 @@ def _small(picture: NDArray[Any], path: Path) -> Frames:
     square = colour[top : top + side, left : left + side]
     size = (FRAME_PIXELS, FRAME_PIXELS)
     small = transform.resize(square, size, anti_aliasing=True, preserve_range=True)
-    frame: Frames = np.rint(small.clip(0, 255)).astype(np.uint8)
-    return frame
+    return np.rint(small.clip(0, 255)).astype(np.uint8)

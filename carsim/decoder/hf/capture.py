@@ -135,8 +135,7 @@ def visible_in_step(
     """
     nothing = np.empty((len(padding), 1, slots, 0))
     chosen = attention.select(None, 0, Query(nothing[:, :, 0], nothing[:, :, 0], nothing, padding))
-    seen: NDArray[np.bool_] = chosen.read(padding, slots, 1)[0]
-    return seen
+    return chosen.read(padding, slots, 1)[0]
 
 
 def _pad(prompts: Prompts) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -156,8 +155,7 @@ def _additive(seen: NDArray[np.bool_], like: "Tensor") -> "Tensor":
     torch = library("torch", "a checkpoint")
     lowest = max(torch.finfo(like.dtype).min, torch.finfo(torch.float32).min)
     unseen = torch.as_tensor(~seen, device=like.device)[:, None]
-    mask: Tensor = like.new_zeros(unseen.shape).masked_fill(unseen, lowest)
-    return mask
+    return like.new_zeros(unseen.shape).masked_fill(unseen, lowest)
 
 
 def _finite(hidden: "Tensor", step: int) -> "Tensor":

@@ -139,8 +139,7 @@ class ReplayHooks:
         keys = self._cache.layers[layer].keys  # [B, KV, slots, hd], rotated
 
         def numbers(values: "Tensor") -> Array:
-            found: Array = values.to(wide).cpu().numpy()
-            return found
+            return values.to(wide).cpu().numpy()
 
         return Seen(
             q=numbers(q),

@@ -80,6 +80,4 @@ class TokenSampler:
             cure = "lower it, check the weights, or give dtype: float32"
             raise InputError("sampling", problem, cure)
         tokens = self._range.start + self._choose(logits)  # [videos]
-        rows = np.repeat(tokens, 1 if self._scale is None else 2)
-        embedded: Tensor = self._embed.weight[rows]
-        return embedded
+        return self._embed.weight[np.repeat(tokens, 1 if self._scale is None else 2)]

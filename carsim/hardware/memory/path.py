@@ -114,11 +114,6 @@ class MemoryPath:
         """The same in fabric cycles."""
         return ns_to_cycles(self.idle_ns, self.clock_mhz)
 
-    @property
-    def burst(self) -> AccessPattern:
-        """One stream in the longest bursts of the ports."""
-        return AccessPattern(chunk_bytes=self.memory.ports.burst_bytes)
-
     def rate(self, pattern: AccessPattern) -> Fraction:
         """Sustained bytes per fabric cycle for a pattern; a new one takes some 20 ms."""
         return self.at(pattern).rate
@@ -169,7 +164,7 @@ class MemoryPath:
     @functools.cached_property
     def _factors(self) -> tuple[float, float]:
         """Measured ends of the efficiency of long reads over the model's own, which lies within."""
-        own = self._sustained(self.burst).efficiency
+        own = self._sustained(AccessPattern(chunk_bytes=self.memory.ports.burst_bytes)).efficiency
         low, high = self.memory.efficiency_low, self.memory.efficiency_high
         return min(1.0, (low or own) / own), max(1.0, (high or own) / own)
 

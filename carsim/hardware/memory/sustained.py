@@ -114,8 +114,7 @@ def scheduled(standard: MemoryStandard, access: AccessPattern, burst_bytes: int)
     per_request = access.bursts_per_request(standard, burst_bytes)
     window, queue = access.requests * per_request, QUEUE_REQUESTS * per_request
     moved = Channel(standard, bursts(standard, access, burst_bytes), window, queue).run()
-    busy_nck = moved * standard.burst_nck
-    return busy_nck / standard.trefi_nck * access.useful_share(burst_bytes)
+    return moved * standard.burst_nck / standard.trefi_nck * access.useful_share(burst_bytes)
 
 
 def idle_latency_ns(
@@ -166,8 +165,7 @@ def loaded_latency_ns(
         load: Offered over peak bandwidth; less than what is sustained.
         striping: The channels that one requester reads in turn.
     """
-    bound = sustained(standard, AccessPattern()).efficiency
-    away_ns = standard.trefi_ns * (1 - bound)
+    away_ns = standard.trefi_ns * (1 - sustained(standard, AccessPattern()).efficiency)
     wait_ns = away_ns**2 / (2 * standard.trefi_ns * (1 - load))
     burst_bytes = standard.burst_length * standard.channel_bits // 8
     bursts_ahead = max(0, striping.interleave_bytes // burst_bytes - 1) / 2
@@ -177,17 +175,14 @@ def loaded_latency_ns(
     return idle_latency_ns(standard, "hit", refresh=False) + wait_ns
 
 
-def saturated_latency_ns(
-    standard: MemoryStandard, access: AccessPattern, striping: Striping = ONE_CHANNEL
-) -> float:
+def saturated_latency_ns(standard: MemoryStandard, access: AccessPattern) -> float:
     """Mean latency of reads when the requester always keeps all of its requests in flight.
 
-    Little's law: requests in flight on all channels over requests served per time, less the clock
-    in which the requester answers. Some requests read.
+    Little's law: requests in flight over requests served per time, less the clock in which the
+    requester answers. Some requests read.
     """
     burst_bytes = standard.burst_length * standard.channel_bits // 8
     in_flight = access.requests * access.bursts_per_request(standard, burst_bytes)
-    useful_bytes = in_flight * striping.channels * burst_bytes * access.useful_share(burst_bytes)
-    found = sustained(standard, access, striping)
-    reads_gbps = found.sustained_gbps * access.read_fraction
+    useful_bytes = in_flight * burst_bytes * access.useful_share(burst_bytes)
+    reads_gbps = sustained(standard, access).sustained_gbps * access.read_fraction
     return useful_bytes / reads_gbps - standard.ns(REFILL_NCK)

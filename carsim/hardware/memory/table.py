@@ -19,8 +19,7 @@ _READ = TypeAdapter(MemoryStandard)
 def _parse(row: Mapping[str, str]) -> MemoryStandard:
     """One line of the table."""
     refreshes = [pair.split(":") for pair in row["trfc_ns_by_gbit"].split()]
-    cells = {**FAMILIES[row["family"]], **row, "trfc_ns_by_gbit": refreshes}
-    return _READ.validate_python(cells)
+    return _READ.validate_python({**FAMILIES[row["family"]], **row, "trfc_ns_by_gbit": refreshes})
 
 
 STANDARDS: Registry[MemoryStandard] = Registry(

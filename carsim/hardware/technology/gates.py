@@ -83,8 +83,7 @@ def _line(places: Sequence[int], values: Array, place: int) -> Array:
     """Between the two places around one, or on beyond the last two."""
     right = int(np.clip(np.searchsorted(places, place), 1, len(places) - 1))
     share = (place - places[right - 1]) / (places[right] - places[right - 1])
-    line: Array = values[right - 1] + share * (values[right] - values[right - 1])
-    return line
+    return values[right - 1] + share * (values[right] - values[right - 1])
 
 
 class Grid(NamedTuple):
@@ -108,9 +107,8 @@ def _grids() -> dict[str, Grid]:
     grids = {}
     for unit in {row["unit"] for row in rows if row["gate_equivalents"]}:
         of_unit = [row for row in rows if row["unit"] == unit]
-        sequences, cores = (
-            sorted({int(row[name]) for row in of_unit}) for name in ("sequences", "cores")
-        )
+        sequences = sorted({int(row["sequences"]) for row in of_unit})
+        cores = sorted({int(row["cores"]) for row in of_unit})
         values = [[float(row[name]) for name in Gates._fields] for row in of_unit]
         grids[unit] = Grid(sequences, cores, np.reshape(values, (len(sequences), len(cores), 2)))
     return grids

@@ -126,6 +126,5 @@ def memory_choices(
 
 def stack_mm2(memories: "Iterable[Memory]") -> float:
     """Floor of all stacks on an interposer; 0 where there is none."""
-    return fsum(
-        interface_of(each).stack_mm2 * interface_of(each).packages(each) for each in memories
-    )
+    known = ((interface_of(each), each) for each in memories)
+    return fsum(interface.stack_mm2 * interface.packages(each) for interface, each in known)

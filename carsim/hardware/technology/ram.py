@@ -35,9 +35,8 @@ class Buffer(NamedTuple):
 
     def _blocks(self, shapes: Sequence[tuple[int, int]]) -> int:
         deep = -(-8 * self.nbytes // self.width_bits)
-        return self.copies * min(
-            -(-self.width_bits // bits) * -(-deep // words) for words, bits in shapes
-        )
+        blocks = (-(-self.width_bits // bits) * -(-deep // words) for words, bits in shapes)
+        return self.copies * min(blocks)
 
 
 def place(buffers: Sequence[Buffer], bram36: int, uram: int) -> list[tuple[int, int]]:

@@ -88,8 +88,7 @@ class Versal(Fpga):
         parts = {name: dict(amounts) for name, amounts in found.by_component.items()}
         array, cores = design.machine.array, design.machine.cores
         if self.arrays_in == "ai_engines":
-            clock_mhz = design.board.fabric_clock_mhz
-            tiles = ai_engines_of(array, clock_mhz, self.ai_engine_mhz)
+            tiles = ai_engines_of(array, design.board.fabric_clock_mhz, self.ai_engine_mhz)
             parts["arrays"] = {"dsp": 0, "lut": 0, "ai_engines": cores * tiles}
         else:
             parts["arrays"] |= {"dsp": cores * array_dsp58(array), "ai_engines": 0}

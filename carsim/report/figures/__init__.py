@@ -50,7 +50,6 @@ def run_plots(run: "StoredRun", usage: "pd.DataFrame | None") -> "dict[str, Plot
     rows["policy"] = [name for name, *_ in shown_policies({"": run})]
     names = [name for name in names if name in rows and rows[name].dtype.kind in "if"]
     title = f"{run.design} on {run.spec().board.name}, {run.spec().model.name}"
-    compared = metric_plot(rows, names)
-    comparison = replace(compared, title=title, misfit=not run.fits)
+    comparison = replace(metric_plot(rows, names), title=title, misfit=not run.fits)
     plots = {"comparison": comparison, "breakdown": breakdown_plot(shown_policies({"": run}))}
     return plots if usage is None else plots | {"utilisation": utilisation_plot(run, usage)}

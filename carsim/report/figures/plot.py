@@ -137,5 +137,4 @@ class Plot:
     @property
     def full_title(self) -> str:
         """The title, with its mark if the design does not fit its board."""
-        mark = "MISFIT, this design does not fit its board: " if self.misfit else ""
-        return mark + self.title
+        return "MISFIT, this design does not fit its board: " * self.misfit + self.title

@@ -34,9 +34,8 @@ def timeline_plot(folder: Path) -> Plot:
     """
     path = folder / TIMELINE
     try:
-        document = read_json(
-            path, MAX_BYTES, "run again with a short timeline, such as --timeline 0:2"
-        )
+        cure = "run again with a short timeline, such as --timeline 0:2"
+        document = read_json(path, MAX_BYTES, cure)
         events = [event for event in document["traceEvents"] if event["ph"] == "X"]
         spans = [TrackSlice(event["cat"], event["name"], **event["args"]) for event in events]
         per_ms = 1e3 * document["otherData"]["clock_mhz"]
@@ -69,8 +68,7 @@ def layer_plot(row: "RowResult", step: int, layer: int) -> Plot:
 
 def mixed_layer(row: "RowResult", step: int) -> int:
     """The layer of a step whose sequences differ most: nearest to half of them replay."""
-    replaying = row.batches.replay[0, step].mean(axis=-1)
-    return int(np.abs(replaying - 0.5).argmin())
+    return int(np.abs(row.batches.replay[0, step].mean(axis=-1) - 0.5).argmin())
 
 
 def _end(spans: Sequence[TrackSlice], names: tuple[str, ...]) -> int:
@@ -98,8 +96,7 @@ def _drawn(
         own = [(tracks.index(track), a, b) for track, each, a, b in shown if each == name]
         lines, starts, ends = zip(*own, strict=True)
         hover = [f"{name}: {a:.6g} to {b:.6g} {unit}" for a, b in zip(starts, ends, strict=True)]
-        bars = Series(name, ends, lines, "bar", colour, starts, hover=hover, hatch=hatch)
-        series.append(bars)
+        series.append(Series(name, ends, lines, "bar", colour, starts, hover=hover, hatch=hatch))
     panel = Panel(f"time [{unit}]", tuple(series), categories=tuple(tracks), x_range=window)
     height = 1.6 + 0.28 * len(tracks)
     return Plot(title, (panel,), alt="Work over time, by track", size_in=(10.0, height), shares="y")

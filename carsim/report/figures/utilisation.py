@@ -50,8 +50,7 @@ def utilisation_frame(report: "Report", usage: "Usage") -> "pd.DataFrame":
 
     def mean(shares: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Weighted means over runs, of a share by step."""
-        found: NDArray[np.float64] = np.add.reduceat(shares * weights, starts)
-        return found / np.add.reduceat(weights, starts)
+        return np.add.reduceat(shares * weights, starts) / np.add.reduceat(weights, starts)
 
     columns = {
         "start_s": ends[starts],
@@ -92,8 +91,7 @@ def utilisation_plot(run: "StoredRun", numbers: "pd.DataFrame") -> Plot:
     colours = cycle((style.GREEN, style.PURPLE, style.SKY))
 
     def steps(name: str, column: str, colour: str, dash: Dash) -> Series:
-        percent = (100 * numbers[column]).tolist()
-        return Series(name, seconds, percent, "steps", colour, dash=dash)
+        return Series(name, seconds, (100 * numbers[column]).tolist(), "steps", colour, dash=dash)
 
     memories = [str(name) for name in numbers if str(name).endswith(OF_PEAK)]
     busy = [steps("cores busy", "core_busy", style.ORANGE, "solid")]
