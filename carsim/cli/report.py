@@ -1,6 +1,8 @@
 """``carsim report``: results as an HTML page, as a Pareto front, or as a figure for a paper."""
 
 import json
+import shlex
+import textwrap
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.text import Text
 
+from carsim.base.errors import InputError
 from carsim.base.files import make_folder, write_whole
 from carsim.base.text import count
 from carsim.cli.console import progress, say, show_json
@@ -158,14 +161,13 @@ def _show_front(
     from carsim.explore.code import code_sha256
     from carsim.explore.pareto import pareto
     from carsim.metrics.columns import csv_text
-    from carsim.report.front_table import run_command
     from carsim.report.stored_study import read_study
 
     study = read_study(Path(folder)).seen(objectives, constraints)
     if study.front.empty:
         pareto(study.frame, study.objectives, study.constraints)  # says why
     number = int(study.knee["point"].iloc[0]) if point is None else point
-    command = run_command(study, number)
+    command = _run_command(study, number)
     files = [] if out is None else ["pareto.csv"]
     if out is not None:
         make_folder(Path(out))
@@ -190,6 +192,40 @@ def _show_front(
         click.echo(command)
     if files:
         say(f"Written to {out}: {', '.join(files)}")
+
+
+def _run_command(study: "StoredStudy", number: int) -> str:
+    """The command that runs a point, in the folder of its study, in lines that a shell joins.
+
+    It is empty if there is no option for a field.
+
+    Raises:
+        InputError: No such point.
+    """
+    from carsim.base.yaml_file import mapping_of
+    from carsim.explore.axis import PSEUDO_PATHS, parse_axis
+    from carsim.explore.study import StudyFile
+
+    rows = study.frame[study.frame["point"] == number]
+    if rows.empty:
+        raise InputError("--point", f"point {number} has no result", "take one of points.csv")
+    file = StudyFile.model_validate(mapping_of(study.facts["study"], study.name))
+    changes = {"design": file.design, "trace": file.traces, "workload": file.workload} | file.set
+    for name, body in file.axes.items():
+        axis, cell = parse_axis(name, body, name), rows[name].iloc[0]
+        changes |= axis.changes(next(v for v in axis.values if cell in (v, json.dumps(v))))
+    parts = [["carsim", "run", changes.pop("design")]]
+    traces, work = changes.pop("trace"), changes.pop("workload")
+    if changes.keys() & {*PSEUDO_PATHS} or not isinstance(work, str | None):
+        return ""
+    for path, value in changes.items():
+        written = value if isinstance(value, str) else json.dumps(value)
+        parts.append(["--set", f"{path}={written}"])
+    parts += [["--trace", each] for each in ([traces] if isinstance(traces, str) else traces)]
+    parts += [["--workload", work]] if work else []
+    known = " ".join(shlex.join(part).replace(" ", "\0") for part in parts)
+    lines = textwrap.wrap(known, 77, break_long_words=False, break_on_hyphens=False)
+    return " \\\n".join(lines).replace("\0", " ")
 
 
 def as_document(study: "StoredStudy") -> dict[str, Any]:

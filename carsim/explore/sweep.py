@@ -273,7 +273,7 @@ def work_off(
                 counts.update(row["status"] for _, row in results)
                 tell(progress())
     if stop() and progress().finished < chooser.total:
-        raise KeyboardInterrupt(GOES_ON)
+        raise KeyboardInterrupt
     return progress()
 
 
@@ -293,5 +293,7 @@ def interruptible() -> Iterator[Stop]:
     before = signal.signal(signal.SIGINT, press)
     try:
         yield pressed.is_set
+    except KeyboardInterrupt as error:
+        raise KeyboardInterrupt(str(error) or GOES_ON) from None
     finally:
         signal.signal(signal.SIGINT, before)

@@ -1,18 +1,11 @@
 """The front of a study as a table, for terminals and pages."""
 
-import json
-import shlex
-import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from carsim.base.errors import InputError
 from carsim.base.text import Figure, Table, count, quantity
-from carsim.base.yaml_file import mapping_of
-from carsim.explore.axis import PSEUDO_PATHS, parse_axis
-from carsim.explore.study import StudyFile
 from carsim.hardware.expected import expected_factors
 from carsim.metrics import METRICS
 from carsim.metrics.metric import finite
@@ -66,36 +59,6 @@ def front_notes(study: StoredStudy) -> Iterator[str]:
         yield f"{several} beyond published designs; the constraint clock_ratio <= 1 drops them."
     if known := expected_factors().get(study.facts.get("pool", "")):
         yield f"{on_a_board(known)}."
-
-
-def run_command(study: StoredStudy, number: int) -> str:
-    """The command that runs a point, in the folder of its study, in lines that a shell joins.
-
-    It is empty if there is no option for a field.
-
-    Raises:
-        InputError: No such point.
-    """
-    rows = study.frame[study.frame["point"] == number]
-    if rows.empty:
-        raise InputError("--point", f"point {number} has no result", "take one of points.csv")
-    file = StudyFile.model_validate(mapping_of(study.facts["study"], study.name))
-    changes = {"design": file.design, "trace": file.traces, "workload": file.workload} | file.set
-    for name, body in file.axes.items():
-        axis, cell = parse_axis(name, body, name), rows[name].iloc[0]
-        changes |= axis.changes(next(v for v in axis.values if cell in (v, json.dumps(v))))
-    parts = [["carsim", "run", changes.pop("design")]]
-    traces, work = changes.pop("trace"), changes.pop("workload")
-    if changes.keys() & {*PSEUDO_PATHS} or not isinstance(work, str | None):
-        return ""
-    for path, value in changes.items():
-        written = value if isinstance(value, str) else json.dumps(value)
-        parts.append(["--set", f"{path}={written}"])
-    parts += [["--trace", each] for each in ([traces] if isinstance(traces, str) else traces)]
-    parts += [["--workload", work]] if work else []
-    known = " ".join(shlex.join(part).replace(" ", "\0") for part in parts)
-    lines = textwrap.wrap(known, 77, break_long_words=False, break_on_hyphens=False)
-    return " \\\n".join(lines).replace("\0", " ")
 
 
 def _different(study: StoredStudy) -> "pd.DataFrame":
