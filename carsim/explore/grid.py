@@ -33,6 +33,9 @@ Step = Callable[[int, int], None]
 KEPT_DESIGNS = 64
 """Designs that are kept, as the next one seldom differs in more than the last axes."""
 
+TRIED = 64
+"""Values of an axis, and combinations of others, that are tried before bounds at most."""
+
 PART = 64
 """Cells of a table that a worker makes at a time."""
 
@@ -121,16 +124,19 @@ class GridStudy:
     def refusals(self) -> Iterator[str]:
         """Values that go with none of the values of other axes that were tried, and the reason.
 
-        Tried are the first values of all other axes, then the second, and so on.
+        Tried are the first values of all other axes, then the second, and so on; of many values
+        the first :data:`TRIED`.
         """
         for axis in self.axes:
             others = [each for each in self.axes if each is not axis]
-            for value in axis.values:
-                tried = (_diagonal(others, n) | {axis.name: value} for n in _places(others))
-                errors = [*map(self._refusal, tried)]
-                if all(errors):
-                    why = str(errors[0]).removeprefix("`overrides` ")
-                    yield f"{axis.name}: no value of other axes goes with {shown(value)}: {why}"
+            for value in axis.values[:TRIED]:
+                for n in _places(others)[:TRIED]:
+                    error = self._refusal(_diagonal(others, n) | {axis.name: value})
+                    if error is None:
+                        break
+                else:
+                    why = str(error).removeprefix("`overrides` ")
+                    yield f"{axis.name}: no value tried of others goes with {shown(value)}: {why}"
 
     def expect(self, *tables: tuple[str, ...]) -> None:
         """Count the designs of tables to come; see :meth:`table`."""
