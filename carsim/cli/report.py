@@ -188,7 +188,8 @@ def _show_front(
     if made != (own := version("carsim")) or not same_code:
         say(f"The points were evaluated by other code, carsim {made}; this is {own}.")
     if command:
-        say(f"Point {number} as a run, in the folder of the study:")
+        where = "" if number in set(study.front["point"]) else ", which is not on the front,"
+        say(f"Point {number}{where} as a run, in the folder of the study:")
         click.echo(command)
     if files:
         say(f"Written to {out}: {', '.join(files)}")
@@ -254,7 +255,7 @@ def print_front(study: "StoredStudy") -> None:
         say("None of them fits its board and meets the constraints.")
         return
     verb = "is" if len(front) == 1 else "are"
-    fitting = count(len(study.fitting), "point")
+    fitting = count(len(study.fitting), "evaluated point" if study.is_part else "point")
     title = f"{study.name}: {len(front):,} of {fitting} that fit {verb} on the front"
     notes = filter(None, [origin_note(study.frame), *front_notes(study)])
     say(Text(title, style="bold"), front_table(study), *notes)

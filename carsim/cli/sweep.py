@@ -106,7 +106,7 @@ def show_results(
             say(f"{done.total:,} bounded: {had}, {proven}{lacking}")
         if done.evaluated:
             rate = f"{done.points_per_minute:,.0f} points per minute"
-            now = f"{done.evaluated:,} of them now, in {done.seconds:,.1f} s ({rate})"
+            now = f"{done.evaluated:,} of them now, at {rate}, in {done.whole_s:,.0f} s"
             say(f"{now}; processor time: {processor_s:,.0f} s")
         if has_front:
             print_front(found)

@@ -95,8 +95,7 @@ class GridStudy:
         """Points that pass the filters, bool[shape]."""
         found = np.ones(self.shape, np.bool_)
         for condition in self.study.filters:
-            held = [not _decides(axis, condition.names) for axis in self.axes]
-            axes = self._values(held)
+            axes = self._values([not _decides(axis, condition.names) for axis in self.axes])
             every = (self._combination(axes, n) for n in range(math.prod(_shape(axes))))
             points = (Point(0, "", values, changes_of(self.study, values)) for values in every)
             truths = [condition.holds(partial(field_of, self.study, point)) for point in points]
@@ -138,17 +137,19 @@ class GridStudy:
                     why = str(error).removeprefix("`overrides` ")
                     yield f"{axis.name}: no value tried of others goes with {shown(value)}: {why}"
 
-    def expect(self, *tables: tuple[str, ...]) -> None:
+    def expect(self, *tables: tuple[str, ...], cost: int = 1) -> None:
         """Count the designs of tables to come; see :meth:`table`."""
-        self._total += sum(math.prod(_shape(self._values(self._held(each)))) for each in tables)
+        sizes = (math.prod(_shape(self._values(self._held(each)))) for each in tables)
+        self._total += cost * sum(sizes)
 
-    def table(self, without: tuple[str, ...], make: Make) -> dict[str, Floats]:
+    def table(self, without: tuple[str, ...], make: Make, cost: int = 1) -> dict[str, Floats]:
         """Figures over the axes on which they depend.
 
         Args:
             without: Paths of fields on which they do not depend; ``a.b.`` stands for all fields
                 below. Axes of nothing else have the length 1.
             make: Figures of a design.
+            cost: Designs of other tables that take as long, for the word on how far it is.
 
         Returns:
             Arrays float[*shape or 1, ...]; NaN where a design is refused, zeros behind arrays that
@@ -166,7 +167,7 @@ class GridStudy:
         cells = []
         for cell in chain.from_iterable(made):
             cells.append(cell)
-            self._done += 1
+            self._done += cost
             self._step(self._done, self._total)
         if not any(cells):
             problem = "every design that was tried for bounds is refused"
@@ -233,8 +234,7 @@ class GridStudy:
             return self._base
         assert self._fields is not None
         *before, last = keys
-        made: Design = _with(self._made(tuple(before)), last[0].split("."), self._fields[last])
-        return made
+        return _with(self._made(tuple(before)), last[0].split("."), self._fields[last])
 
     def _cell(self, values: Mapping[str, Any], make: Make) -> Cell | None:
         changes = changes_of(self.study, values)

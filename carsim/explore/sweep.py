@@ -8,7 +8,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import fsum
 from pathlib import Path
@@ -40,6 +40,7 @@ class Progress:
         dominated: Points without a result that are proven to be dominated.
         misfits: Points without a result that are proven not to fit, by the parts that they lack.
         processor_s: Processor time of bounds in other processes, and of points that were evaluated.
+        whole_s: Seconds of the whole call, bounds included; 0 until it has ended.
         bounded: Designs of which bounds have been computed, and of how many, until that is done.
     """
 
@@ -50,6 +51,7 @@ class Progress:
     dominated: int = 0
     misfits: Counter[tuple[str, ...]] = field(default_factory=Counter)
     processor_s: float = 0.0
+    whole_s: float = 0.0
     bounded: tuple[int, int] | None = None
 
     @property
@@ -229,7 +231,8 @@ def fill(
             chooser = AllPoints(make_points(study))
         store.claim(study, kind, chooser.total)
         chooser.resume(store)
-        return work_off(store, chooser, partial(start_crew, study, workers, scheduler), stop, tell)
+        crew = partial(start_crew, study, workers, scheduler)
+        return replace(work_off(store, chooser, crew, stop, tell), whole_s=monotonic() - begun)
 
 
 def work_off(

@@ -97,7 +97,10 @@ class Machine(GrownSection):
     vector: Vector
     weight_buffer_kib: PositiveInt = Field(description="per core, at least two of `tile_kib`")
     kv_buffer_kib: PositiveInt = Field(description="per core, at least two of `tile_kib`")
-    activation_buffer_kib: PositiveInt = Field(description="per core")
+    activation_buffer_kib: PositiveInt = Field(
+        description="per core; it needs more for more sequences per core, or for a larger batch "
+        "where a mapping splits matrices"
+    )
     tile_kib: PositiveInt = Field(64, description="unit in which weights and KV enter a buffer")
     weight_sharing: WeightSharing = Field(
         "broadcast",

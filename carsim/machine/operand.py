@@ -56,8 +56,7 @@ class Operand:
         starts = np.flatnonzero(np.concatenate([[True], differs]))
         starts = starts[ordered[:, starts].any(axis=0)]  # idle lanes ask for nothing
         self._sizes = ordered.T[starts][..., None]
-        levels = np.arange(len(starts))[:, None, None]
-        self._first = np.cumsum(level == levels, axis=-1)
+        self._first = np.cumsum(level == np.arange(len(starts))[:, None, None], axis=-1)
         self._then = self._first[..., -1:] - self._first
 
     @property

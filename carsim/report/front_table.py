@@ -20,6 +20,9 @@ MOST_ROWS = 60
 """Rows of a table at most, and the knee; CSV and JSON have all."""
 
 
+AT_END = 0.8
+"""Share of a front at an end of an axis from which it is told: better designs may lie beyond."""
+
 MOST_AXES = 6
 """Axes that stand before objectives at most."""
 
@@ -36,7 +39,7 @@ def front_table(study: StoredStudy) -> Table:
     if len(rows) > MOST_ROWS:  # from one end of the front to the other
         places = np.linspace(0, len(rows) - 1, MOST_ROWS).astype(int)
         rows = rows.iloc[np.union1d(places, np.flatnonzero(rows["knee"]))]
-    marks = zip(rows["point"], rows["knee"], strict=True)
+    marks = zip(rows["point"], rows["knee"] & (len(study.objectives) > 1), strict=True)
     cells = [_cells(name, [finite(value) for value in rows[name]]) for name in columns]
     return Table(
         ("point", *map(heading, columns)),
@@ -49,14 +52,21 @@ def front_notes(study: StoredStudy) -> Iterator[str]:
     """Notes on the points in the table, a sentence or two each."""
     front, different = study.front, len(_different(study))
     if different < len(front):
-        yield f"Of {len(front):,} points, those equal in all objectives are shown once."
+        rows = count(different, "row")
+        yield f"{rows} for {len(front):,} points: of equal ones, the first is shown."
     if different > MOST_ROWS:
         evenly = f"{MOST_ROWS} of {different:,} rows are shown, from one end to the other"
         yield f"{evenly}, and the knee; pareto.csv has all."
-    fast = int((front["clock_ratio"] > 1).sum())
-    if fast:
+    if fast := int((front["clock_ratio"] > 1).sum()):
         several = count(fast, "point has a clock", "points have clocks")
-        yield f"{several} beyond published designs; the constraint clock_ratio <= 1 drops them."
+        cure = "with clock_ratio <= 1 in its constraints, the study leaves them out"
+        yield f"{several} beyond published designs; {cure}."
+    for axis in study.axes:
+        tried = study.frame[axis]
+        for end in (tried.min(), tried.max()) if tried.dtype.kind in "if" else ():
+            share = (front[axis] == end).mean()
+            if share >= AT_END and tried.nunique() > 2:
+                yield f"{axis} is {end:,g}, an end of its axis, in {share:.0%} of the front."
     if known := expected_factors().get(study.facts.get("pool", "")):
         yield f"{on_a_board(known)}."
 
@@ -64,8 +74,7 @@ def front_notes(study: StoredStudy) -> Iterator[str]:
 def _different(study: StoredStudy) -> "pd.DataFrame":
     """One point of those that are equal in all objectives, the knee if it is among them."""
     first = study.front.sort_values("knee", ascending=False, kind="stable")
-    kept = first.drop_duplicates([*study.objectives]).index
-    return study.front.loc[sorted(kept)]
+    return study.front.loc[sorted(first.drop_duplicates([*study.objectives]).index)]
 
 
 def text_of(name: str, value: Any, digits: int = 4) -> str:

@@ -74,10 +74,9 @@ class StoredStudy:
         wanted, known = dict(objectives or self.objectives), directions(self.objectives)
         limits = [Expression(text, "constraint").limited.items() for text in constraints]
         is_known = wanted.items() <= self.objectives.items()
-        is_limit = all(each and each <= known.items() for each in limits)
-        if not (self.is_proven and is_known and is_limit) and (
-            wanted != self.objectives or constraints
-        ):
+        is_answered = is_known and all(each and each <= known.items() for each in limits)
+        is_own = wanted == self.objectives and not constraints
+        if not is_own and not (self.is_proven and is_answered):
             self.check_whole()
         return replace(self, objectives=wanted, constraints=(*self.constraints, *constraints))
 
@@ -90,7 +89,8 @@ class StoredStudy:
         if self.is_part:
             have, total = len(self.frame), self.facts["points"]
             problem = f"has {have:,} of {total:,} points, and others may be better there"
-            cure = "finish the sweep, or sweep with these objectives and constraints in the study"
+            cure = "write them into the study, and sweep to a new folder"
+            cure = cure if self.is_proven else f"finish the sweep, or {cure}"
             raise InputError(self.name, problem, cure)
 
     @property
@@ -133,11 +133,17 @@ class StoredStudy:
     def front(self) -> "pd.DataFrame":
         """The Pareto front, best in the first objective first; empty if no point counts.
 
+        Of points that are equal in some of the study's objectives, those count that are on the
+        front of all of them.
+
         Raises:
             InputError: An objective or a constraint that is none.
         """
+        kept, own = self.counted, self.facts["objectives"] or DEFAULT_OBJECTIVES
         try:
-            return pareto(self.counted, self.objectives)
+            if self.objectives.items() < own.items():
+                kept = pareto(kept, own).drop(columns="knee")
+            return pareto(kept, self.objectives)
         except InputError as error:
             if error.place == "objectives":  # nothing counts
                 return self.counted.head(0).assign(knee=False)

@@ -72,7 +72,7 @@ def test_a_terminal_is_not_too_narrow_and_a_pipe_has_its_numbers(lines, command)
 
 def numbers(lines):
     """Numbers of an output, without those that depend on the time it took."""
-    lasting = [line for line in lines if " of them now, in " not in line]
+    lasting = [line for line in lines if " of them now, at " not in line]
     return set(re.findall(r"[0-9]+(?:[.,][0-9]+)*", "\n".join(lasting)))
 
 

@@ -231,7 +231,7 @@ def test_another_front_of_some_points_is_refused(tmp_path, monkeypatch):
         with pytest.raises(InputError, match="of 12 points, and others may be better there"):
             stored.seen(None, [limit])
     other = ["report", "--front", "--objective", "dsp", str(tmp_path / "out")]
-    assert "with these objectives and" in str(CliRunner().invoke(carsim, other).exception)
+    assert "write them into the study" in str(CliRunner().invoke(carsim, other).exception)
     with pytest.raises(InputError, match="of 12 points, and others may be better there"):
         write_plot([str(tmp_path / "out")], "latency_s:machine.cores", tmp_path / "it.pdf")
     front = ["report", "--json", "--front", str(tmp_path / "out")]

@@ -86,7 +86,7 @@ def test_the_chart_holds_every_point_that_fits(folder: Path, page: Page) -> None
     Figure(figure)
     study = read_study(folder)
     told = {trace["name"].partition(",")[0]: trace for trace in figure["data"]}
-    assert sorted(told["dominated"]["customdata"]) == sorted(study.counted["point"])
+    assert sorted(told["not on the front"]["customdata"]) == sorted(study.counted["point"])
     assert sorted(told["on the front"]["customdata"]) == sorted(study.front["point"])
     knee = study.knee.iloc[0]
     assert told["knee"]["x"] == [knee[OBJECTIVES[0]]]
@@ -101,7 +101,7 @@ def test_the_front_on_paper_is_a_line_that_no_point_is_below(folder: Path) -> No
     assert list(line.y) == sorted(line.y, reverse=True)
     front = set(zip(panel["on the front"].x, panel["on the front"].y, strict=True))
     assert front <= set(zip(line.x, line.y, strict=True))
-    assert len(panel["dominated"].x) == len(study.counted)
+    assert len(panel["not on the front"].x) == len(study.counted)
     assert len(panel["knee"].x) == 1
 
 
@@ -110,11 +110,11 @@ def test_the_figure_on_paper_thins_what_is_dominated_and_says_so(folder, monkeyp
     (whole,) = front_plot({study.name: study}).panels
     monkeypatch.setattr("carsim.report.figures.pareto.MOST_DRAWN", 5)
     (thin,) = front_plot({study.name: study}).panels
-    dominated, others = thin["dominated"], len(study.counted) - len(study.front)
-    assert dominated.name == f"dominated, {others} ({len(dominated.x)} points drawn)"
-    every = -(-len(whole["dominated"].x) // 5)
+    dominated, others = thin["not on the front"], len(study.counted) - len(study.front)
+    assert dominated.name == f"not on the front, {others} ({len(dominated.x)} points drawn)"
+    every = -(-len(whole["not on the front"].x) // 5)
     assert every > 1
-    assert list(dominated.x) == list(whole["dominated"].x)[::every]
+    assert list(dominated.x) == list(whole["not on the front"].x)[::every]
     for name in ("", "on the front", "knee"):
         assert list(thin[name].x) == list(whole[name].x)
 
@@ -172,11 +172,13 @@ def test_of_more_objectives_two_have_a_front_and_the_third_a_colour(tmp_path: Pa
     folder = swept(tmp_path, objectives=["seconds_per_video", "energy_per_video_j", "dsp"])
     study = read_study(folder)
     (panel,) = front_plot({study.name: study}).panels
-    line, points = panel["front of these two alone"], panel["dominated"]
+    line, points = panel["front of these two alone"], panel["not on the front"]
     shaded = panel["on the front"]
     assert (shaded.shade, shaded.shade_label) == (study.front["dsp"].tolist(), "DSP slices")
     assert shaded.name == f"on the front, {len(study.front)}"
     assert panel["knee"].name == f"knee, point {study.knee['point'].item()}"
+    least = study.seen({"dsp": "min"}, ()).front  # of many with as few
+    assert {*least["point"]} < {*study.front["point"]}
     (figure,) = Page(write_page(folder)).data
     traces = {trace["name"]: trace for trace in Figure(figure).data}
     assert traces[shaded.name].marker.colorbar.title.text == "DSP slices"
@@ -190,15 +192,17 @@ def test_of_more_objectives_two_have_a_front_and_the_third_a_colour(tmp_path: Pa
 
 def test_points_equal_in_all_objectives_are_shown_once_and_fast_clocks_told(folder: Path) -> None:
     study = read_study(folder)
-    (board,) = front_notes(study)
+    end, board = front_notes(study)
+    assert end == "policy.tau is -0.5, an end of its axis, in 100% of the front."
     assert board.startswith("Times and rates are hardware bounds. Expect 1.")
     two = study.counted.head(2).assign(knee=[False, True], clock_ratio=[0.5, 1.5], latency_s=[2, 1])
     study.__dict__["front"] = two.assign(seconds_per_video=1.0, energy_per_video_j=2.0)
     (row,) = front_table(study).rows
     assert row[0] == f"{two['point'].iloc[1]} knee"
-    assert list(front_notes(study)) == [
-        "Of 2 points, those equal in all objectives are shown once.",
-        "1 point has a clock beyond published designs; the constraint clock_ratio <= 1 drops them.",
+    assert [note for note in front_notes(study) if "an end of its axis" not in note] == [
+        "1 row for 2 points: of equal ones, the first is shown.",
+        "1 point has a clock beyond published designs; with clock_ratio <= 1 in its constraints, "
+        "the study leaves them out.",
         board,
     ]
     study.__dict__["front"] = two.assign(seconds_per_video=[1.5, 1.50004], energy_per_video_j=2.0)

@@ -86,7 +86,7 @@ def _points(study: "StoredStudy", objectives: Mapping[str, str], x: str, y: str)
     points, front = study.counted if len(study.front) else study.fitting, study.front
     drawn = points.iloc[:: max(1, -(-len(points) // MOST_DRAWN))]  # an even choice
     some = f" ({len(drawn):,} points drawn)" if len(drawn) < len(points) else ""
-    name = f"dominated, {len(points) - len(front):,}{some}"
+    name = f"not on the front, {len(points) - len(front):,}{some}"
     series = [_marks(name, study, drawn, x, y, style.GREY, size=2)]
     if len(objectives) == 2 and len(front):
         line = _line(pareto(points, objectives), objectives, x, y)
