@@ -141,7 +141,8 @@ def first_problem(error: ValidationError, raw: Any, cure: str = "") -> Problem:
         raw: What was validated.
         cure: What else to do than to mend the field.
     """
-    first, *more = error.errors(include_url=False)
+    every = error.errors(include_url=False)
+    first, *more = (each for each in every if each["type"] != "default_factory_not_called")
     found = _explain(dict(first), raw)
     is_told = found.cure or cure or first["type"] == "value_error"
     cures = [", or ".join(filter(None, [found.cure, cure])) if is_told else _LISTED]

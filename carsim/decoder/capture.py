@@ -56,8 +56,7 @@ def capture(
     # Whole groups, as other group sizes round differently.
     own = groups[: -(-2 * clips // len(groups[0].prompts))]
     if recipe.sampling:  # else true tokens are fed in any case
-        steps = groups[0].config.n_steps
-        own = [replace(group, sampling=None, given_steps=steps) for group in own]
+        own = [replace(group, sampling=None, given_steps=groups[0].config.n_steps) for group in own]
     dense = DecoderPolicy((None,) * recipe.decoded.n_layers)
     beside = [replace(group, policy=dense, quantised=None) for group in own]
     todo = list(dict.fromkeys([*groups, *own, *beside]))

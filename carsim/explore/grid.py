@@ -212,8 +212,7 @@ class GridStudy:
 
     def _combination(self, values: Sequence[Sequence[Any]], index: int) -> dict[str, Any]:
         """One of all combinations of values."""
-        places = np.unravel_index(index, _shape(values))
-        found = zip(self.axes, values, places, strict=True)
+        found = zip(self.axes, values, np.unravel_index(index, _shape(values)), strict=True)
         return {axis.name: some[int(place)] for axis, some, place in found}
 
     def _first_cell(self, values: dict[str, Any], held: Sequence[Axis], make: Make) -> Cell | None:

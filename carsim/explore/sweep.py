@@ -209,13 +209,12 @@ def fill(
             nonlocal told
             if stop():
                 raise KeyboardInterrupt(f"{GOES_ON}, with bounds from the beginning")
-            if (now := monotonic()) > told + TOLD_S:
-                tell(Progress(0, 0, now - begun, Counter(), bounded=(done, designs)))
-                told = now
+            if monotonic() > told + TOLD_S:
+                told = monotonic()
+                tell(Progress(0, 0, told - begun, Counter(), bounded=(done, designs)))
 
-        kind = "sweep" if points is None else "search"
-        if front_only:
-            kind, study = "front", study.lean
+        kind = "search" if points is not None else "front" if front_only else "sweep"
+        study = study.lean if front_only else study
         if store.facts:  # refused before bounds are computed
             store.claim(study, kind)
         has_processes = scheduler is None and workers != 0

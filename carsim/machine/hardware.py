@@ -356,5 +356,4 @@ def structure_of(design: Design) -> str:
     slots = [kib // machine.tile_kib for kib in buffers]
     policy = design.policy
     sizes = policy.batch, policy.tokens_per_step
-    memories = sorted(design.board.memories)
-    return json.dumps([raw, slots, sizes, memories, design.model.as_json])
+    return json.dumps([raw, slots, sizes, sorted(design.board.memories), design.model.as_json])

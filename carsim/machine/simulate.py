@@ -257,8 +257,7 @@ class _Steps:
             index_of.append(case_of)
         if len(found) == 1:
             return found[0], index_of[0]
-        n_layers = sum(map(len, by_window.values()))
-        index = np.empty((len(index_of[0]), len(where), n_layers), np.intp)
+        index = np.empty((len(index_of[0]), len(where), sum(map(len, by_window.values()))), np.intp)
         before = 0
         for layers, outcome, case_of in zip(by_window.values(), found, index_of, strict=True):
             index[..., layers] = before + case_of
@@ -310,8 +309,7 @@ class _Steps:
         n, alike = len(outcome.cycles) // len(self.plan.hw.designs), len(layers) // index.shape[3]
         outcome_of = None
         if self.detail:
-            shape = self.batches.replay.shape
-            outcome_of = np.full((index.shape[1], *shape[1:3]), -1, np.intp)
+            outcome_of = np.full((index.shape[1], *self.batches.replay.shape[1:3]), -1, np.intp)
             outcome_of[:, self.where[:, None], np.asarray(layers)] = index[0]
         first = self._first(index[:, :, 0], n)
         return Visits(name, outcome, _counted(index, n) * alike, first * alike, outcome_of)

@@ -26,8 +26,7 @@ def sections(comparison: RunComparison) -> Iterator[Section]:
     ]
     yield "", heads
     table = spec_table(comparison)
-    same = "Nothing differs in design, traces or options."
-    yield "What differs", [table if table.rows else same]
+    yield "What differs", [table if table.rows else "Nothing differs in design, traces or options."]
     yield "What that did", [f"- {text}" for text in (*answer(comparison), *comparison.notes)]
     heading = "B over A, each constant of energy and each bandwidth drawn alike for both"
     yield heading, list(ratios_lines(comparison))

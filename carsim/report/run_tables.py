@@ -71,8 +71,7 @@ def limits_table(run: StoredRun, *, most: int | None = None) -> Table:
     """
     limits, shares = run.limits, ["compute", "memory", "port", "dependency"]
     if most is not None:
-        longest = sorted(limits, key=lambda limit: -limit.share_of_time)
-        limits, shares = tuple(longest[:most]), []
+        limits, shares = tuple(sorted(limits, key=lambda limit: -limit.share_of_time)[:most]), []
     rows = []
     for each in limits:
         time = Figure(percent(each.share_of_time), each.share_of_time)

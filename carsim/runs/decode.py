@@ -102,8 +102,7 @@ def decode(design: Design, first_context: int, last_context: int | None = None) 
     # The prompt is over, and no step begins a frame: nothing is replayed.
     video = Video(n_frames=1, tokens_per_frame=max(contexts), prompt_tokens=0)
     steps = [context - 1 for context in contexts]
-    phases = Phases(Hardware(design))
-    plan = Plan(phases, video, policy.attention, BASELINE.kind, None, steps)
+    plan = Plan(Phases(Hardware(design)), video, policy.attention, BASELINE.kind, None, steps)
     replay = np.zeros((1, len(steps), layers, policy.batch), np.bool_)
     simulation = simulate(plan, Batches(replay, policy.batch, 0, "dense", "dense"))
     totals = {name: total for name, total in simulation.totals.items() if name != "prefill"}

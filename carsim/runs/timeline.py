@@ -158,8 +158,7 @@ class _Recorder(Phases):
         if self._batches.reads is not None and plan.attention.records:
             attended, runs = (each[at][None] for each in self._batches.reads)
             cases = cases._replace(attended=attended, runs=runs)
-        attention = self.attention(rule, cases)
-        known = plan.known_cycles(attention.cycles, self.output(rule).cycles)
+        known = plan.known_cycles(self.attention(rule, cases).cycles, self.output(rule).cycles)
         for number, (group, home) in enumerate(plan.groups(scored)):
             start = known * (number == 0) if scored else None
             computing = ~self._batches.replay[at][None, group]
@@ -192,8 +191,7 @@ class _Recorder(Phases):
 def usage_by_step(row: RowResult) -> Usage:
     """Utilisation over the steps of the first batch of a simulated row."""
     plan = row.simulation.plan
-    first = row.batches.part(np.arange(len(plan.steps)), most=1)
-    simulation = simulate(plan, first, detail=True)
+    simulation = simulate(plan, row.batches.part(np.arange(len(plan.steps)), most=1), detail=True)
 
     def by_step(figure: str) -> NDArray[np.int64]:
         """A figure of all phases, [S] or [S, memories]."""

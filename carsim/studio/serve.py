@@ -98,5 +98,4 @@ def _answer(
         app = make_app(at_once.ask, later.ask)
         protect(app.server, token, app.csp_hashes(), page)
         port = listener.getsockname()[1]
-        server = make_server(HOST, port, app.server, threaded=True, fd=listener.fileno())
-        server.serve_forever()
+        make_server(HOST, port, app.server, threaded=True, fd=listener.fileno()).serve_forever()

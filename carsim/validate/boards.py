@@ -112,8 +112,7 @@ def _calibrated(predicted: Sequence[Predicted]) -> Iterable[Group]:
     }
     for left_out, same in ways.items():
         ours = left_out_speeds(predicted, calibrated_speed, same)
-        rivals = left_out_speeds(predicted, one_factor, same)
-        pairs = zip(ours, rivals, strict=True)
+        pairs = zip(ours, left_out_speeds(predicted, one_factor, same), strict=True)
         rows = [(each.row.split, _compared(each, our, rival)) for (each, our), (_, rival) in pairs]
         for name, splits in (("", SPLITS), (", unseen", ("unseen",))):
             title = f"calibrated by {left_out}{name}"

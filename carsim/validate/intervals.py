@@ -78,8 +78,7 @@ def coverage(pool: str, residuals: Residuals) -> Coverage:
     """Coverage of the intervals that leave out one system at a time."""
     inside = 0
     for system, of_system in residuals.items():
-        others = {name: each for name, each in residuals.items() if name != system}
-        found = interval(pool, others)
+        found = interval(pool, {name: each for name, each in residuals.items() if name != system})
         inside += sum(abs(each - log(found.factor)) <= log(found.spread) for each in of_system)
     return Coverage(pool, inside, sum(map(len, residuals.values())))
 

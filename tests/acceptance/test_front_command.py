@@ -69,8 +69,7 @@ def test_one_core_under_two_mappings_is_one_point(tmp_path: Path) -> None:
     goals = ["latency_s", "dsp"]
     sweep(make_study(tmp_path, axes=axes, objectives=goals), tmp_path / "out", workers=0)
     points = answers(tmp_path / "out")
-    one = points[points["machine.cores"] == 1]
-    assert one["latency_s"].nunique() == 1, "the premise"
+    assert points[points["machine.cores"] == 1]["latency_s"].nunique() == 1, "the premise"
     front = pd.DataFrame(json.loads(call(tmp_path / "out", "--json").output)["front"])
     assert front[front["machine.cores"] == 1]["machine.mapping"].tolist() == ["batch"]
 

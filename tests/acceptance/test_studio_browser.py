@@ -233,8 +233,7 @@ def test_nothing_is_out_of_reach_or_out_of_sight(browser, address, width, height
     context.on("request", lambda request: asked.append(request.url))
     page = opened(context, address, said)
     page.wait_for_function(SETTLED)
-    found = violations(page)
-    assert [(v["id"], v["nodes"][0]["html"]) for v in found] == []
+    assert [(v["id"], v["nodes"][0]["html"]) for v in violations(page)] == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     tops = [page.locator(part).bounding_box()["y"] for part in ("#tiles", "#design", "#breakdown")]
     assert width > 400 or tops == sorted(tops), "on a phone the answer comes before the controls"
@@ -292,7 +291,6 @@ def test_the_browser_is_opened_through_a_file_of_its_owner(browser, folder, tmp_
         assert Path(arguments.removeprefix("file://")).exists()
         assert token not in arguments + shared
         context = browser.new_context()
-        page = opened(context, (tmp_path / "opened.html").as_uri(), [])
-        assert page.url == shared
+        assert opened(context, (tmp_path / "opened.html").as_uri(), []).url == shared
         assert not Path(arguments.removeprefix("file://")).exists()
         context.close()

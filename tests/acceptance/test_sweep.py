@@ -164,8 +164,7 @@ def test_a_point_that_kills_its_processes_fails_alone(tmp_path, study, monkeypat
     assert failed.reason.item().startswith("killed processes that evaluated it, the last one alone")
     assert (frame.status == "ok").sum() == 17
     monkeypatch.undo()
-    again = sweep(study, tmp_path / "out", workers=0)
-    assert (again.status == "ok").all()
+    assert (sweep(study, tmp_path / "out", workers=0).status == "ok").all()
 
 
 def test_workers_run_the_code_of_the_process_that_starts_them(tmp_path):

@@ -62,8 +62,7 @@ def test_a_run_calls_them_by_their_label(call, prints, own, tmp_path):
         assert re.search("=every second token (<b>|&lt;b&gt;) \\+ DRS", text), name
         assert "FastCar" not in text, name
     assert "=every second token <b>" not in text, "the page"
-    stored = read_run(out)
-    plots = run_plots(stored, None)
+    plots = run_plots(read_run(out), None)
     assert f"{LABEL} + DRS *" in plots["comparison"].panels[0].categories
     assert any(f"{LABEL} + DRS" in str(panel) for panel in plots["breakdown"].panels)
     for file in (*out.glob("*.csv"), *out.glob("*.csv.gz")):

@@ -81,8 +81,7 @@ def test_a_pipe_is_plain_and_unwrapped(lines):
     assert "\x1b" not in "".join(printed)
     assert max(map(len, printed)) > 200, "an answer is one line"
     assert max(map(len, lines("run toy.yaml --trace toy.npz", 120))) <= 120
-    info = lines("trace info toy.npz")
-    assert any(load_trace("toy.npz").sha256 in line for line in info)
+    assert any(load_trace("toy.npz").sha256 in line for line in lines("trace info toy.npz"))
 
 
 def test_a_list_skips_what_is_no_trace(call, refuses, folder):

@@ -32,8 +32,7 @@ def test_a_codebook_finds_its_own_codes_and_the_nearest_of_others() -> None:
     patches = frames_to_patches(FRAMES).astype(int)
     distances = ((patches[:, :, None] - codebook.codes.astype(int)) ** 2).sum(axis=-1)
     np.testing.assert_array_equal(tokens, distances.argmin(axis=-1))
-    brightness = codebook.codes.sum(axis=1, dtype=int)
-    assert (np.diff(brightness) >= 0).all()
+    assert (np.diff(codebook.codes.sum(axis=1, dtype=int)) >= 0).all()
 
 
 def test_more_codes_than_patches_are_refused() -> None:

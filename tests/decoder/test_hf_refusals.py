@@ -48,8 +48,7 @@ def weigh(folder: Path, *names: str, **mapped: str) -> None:
     for name in names:
         (folder / name).touch()
     if mapped:
-        index = {"weight_map": mapped}
-        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+        (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": mapped}))
 
 
 @pytest.mark.parametrize(

@@ -37,8 +37,7 @@ def test_draws_follow_the_softmax_over_the_k_likeliest(k, temperature):
     expected = 6000 * odds / odds.sum()
     counts = np.bincount(drawn, minlength=6)
     assert counts.sum() == counts[best].sum(), "no other token is drawn"
-    chi_squared = ((counts[best] - expected) ** 2 / expected).sum()
-    assert chi_squared < CHI_SQUARED[len(best) - 1]
+    assert ((counts[best] - expected) ** 2 / expected).sum() < CHI_SQUARED[len(best) - 1]
 
 
 @given(seed=st.integers(0, 2**32), k=st.sampled_from([1, 3, 8, None]), rise=st.floats(0, 9))

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from carsim.base.errors import InputError
-from carsim.base.yaml_file import read_mapping
+from carsim.base.files import write_whole
+from carsim.base.yaml_file import read_mapping, yaml_text
 from carsim.cost.fit import check_fit
 from carsim.design import configs_folder, load_design, shipped_designs
 from carsim.hardware.board import Board
@@ -78,6 +79,19 @@ def test_a_design_that_names_only_a_board_goes_with_another() -> None:
         "weights": "hbm", "kv": "hbm", "replay": "ddr", "head": "hbm",
     }  # fmt: skip
     assert there.board.placement is None
+
+
+def test_a_board_in_full_has_the_usual_channels_and_says_where_roles_lie(tmp_path: Path) -> None:
+    raw = read_mapping(PRESETS / "board" / "zcu102.yaml")
+    del raw["placement"], raw["memories"]["ps_ddr"]["channel_bits"]
+    raw["memories"]["ps_ddr"]["standard"] = "LPDDR4-4267"
+    assert Board.model_validate(raw).memories["ps_ddr"].channel_bits == 16
+    machine = load_design("zcu102").machine.model_dump(mode="json", exclude={"placement"})
+    write_whole(tmp_path / "it.yaml", yaml_text({"board": raw, "machine": machine}))
+    with pytest.raises(
+        InputError, match=r"\$\.board\.placement: is missing, and the board has ps_"
+    ):
+        load_design(tmp_path / "it.yaml")
 
 
 def test_a_role_that_is_placed_stays_and_the_others_are_those_of_the_board() -> None:

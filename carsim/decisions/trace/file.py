@@ -1,6 +1,7 @@
 """The trace file: replay decisions and scores of one decoding, with their metadata."""
 
 import hashlib
+import warnings
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -82,6 +83,9 @@ class Trace:
         if not isinstance(label, str) or not label.strip():
             problem = f"own decisions need a label, got {label!r}"
             raise InputError("Trace.from_decisions", problem, "name the idea, which outputs show")
+        if like.video.kind == "video" and like.n_rows > 1 and not like.meta.guidance_pairs:
+            note = f"{label}: {like.n_rows} rows without guidance pairs, each of which is a video"
+            warnings.warn(f"{note}; stated_trace makes pairs of an even number", stacklevel=2)
         changes: dict[str, Any] = {"producer": OWN_DECISIONS, "command": label}
         changes |= {"decision_scope": "row", "quality": None, "content": {"own_decisions": label}}
         recorded = {name: kept for name, kept in like.arrays().items() if name in READS}

@@ -70,6 +70,9 @@ class NpzArchive:
         # Traces are a few megabytes, and hash and content cannot disagree.
         data = read_file(path, MAX_BYTES)
         self.sha256 = hashlib.sha256(data).hexdigest()
+        if data.startswith(b"\x93NUMPY"):
+            cure = "make a trace of it: Trace.from_decisions"
+            raise InputError(str(path), "is an array, and a trace is an .npz archive", cure)
         with self._blaming("", "not a readable .npz archive"):
             self._zip = zipfile.ZipFile(io.BytesIO(data))
             infos = self._zip.infolist()

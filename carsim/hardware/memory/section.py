@@ -142,7 +142,10 @@ class Memory(GrownSection):
     standard: Annotated[str, OneOf(STANDARDS)] = Field(description="name, such as DDR4-2133")
     timings: Timings | None = Field(None, description="of this part, instead of the standard's")
     channels: Annotated[int, Field(gt=0, le=4096)] = Field(1, description="independent channels")
-    channel_bits: PositiveInt = Field(64, description="data bits of one channel, without ECC")
+    channel_bits: PositiveInt = Field(
+        default_factory=lambda known: standard(known["standard"]).channel_bits,
+        description="data bits of one channel, without ECC; as usual for the standard if absent",
+    )
     mapping: Literal["rcb", "bgi"] | None = Field(
         None, description="address mapping; the standard's usual if absent"
     )

@@ -74,8 +74,7 @@ def dispatcher(schedule: str, sequences: int, cores: int, queued: int | None = N
     if schedule not in grids:
         schedule = (DEFAULT if SCHEDULES[schedule].central else BASELINE).kind
     grid = grids[schedule]
-    by_core = _line(grid.sequences, grid.values, sequences)
-    logic = np.maximum(0.0, _line(grid.cores, by_core, cores))
+    logic = np.maximum(0.0, _line(grid.cores, _line(grid.sequences, grid.values, sequences), cores))
     return Gates(*(logic + cores * (queued or 0) * np.array(QUEUED)).tolist())
 
 

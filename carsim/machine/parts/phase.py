@@ -92,8 +92,7 @@ class _Run:
         begin, self._waits = env.timeout(known), env.event()
         self._queues: dict[int, InstructionQueue] = {}  # by core
         self.lanes = [self._core(lane) for lane in range(phase.lanes)]
-        dispatched = env.process(self._dispatch())
-        started = env.process(self._start(begin, dispatched))
+        started = env.process(self._start(begin, env.process(self._dispatch())))
         fetch_gate = begin if phase.early_fetch and self.exposed else started
         running = [env.process(core.run(fetch_gate, started)) for core in self.lanes if core.tasks]
         env.run(env.all_of([*running, started]))

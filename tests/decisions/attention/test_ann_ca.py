@@ -26,8 +26,7 @@ def test_what_is_read_of_the_prompt_equals_the_obvious_version(policy: AnnCa) ->
     """Sign by sign, over all queries of the frame before; and it is what attention used."""
     config = make_config()
     weights, (prompt, embeddings) = make_weights(config), make_inputs(config)
-    taken = DecoderPolicy((0.0, 0.0), attention=policy)
-    state, _ = prefill(config, taken, weights, prompt, MASK)
+    state, _ = prefill(config, DecoderPolicy((0.0, 0.0), attention=policy), weights, prompt, MASK)
     planes = np.random.default_rng(policy.seed).standard_normal((policy.tables, policy.bits, 2))
     seen: list[LayerRecord] = []
     queries: dict[tuple[int, int], list[Any]] = {}  # by frame and layer

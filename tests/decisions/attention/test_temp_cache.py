@@ -173,8 +173,7 @@ def test_work_by_hand() -> None:
     assert aligned.element_ops == 3 * 20 * 8 + 10 * 2 + 10 * (3 * 8 + 2)
     assert aligned.kv_elements == 20 * 8 + 2 * 2 * 100 * 8
     assert aligned.bytes_read == aligned.bytes_written == 100 * 2 * 4
-    window = TempCache(search="window3x3").frame_work(held, 10, **shape)
-    assert window.macs == (90 + 10) * 8
+    assert TempCache(search="window3x3").frame_work(held, 10, **shape).macs == (90 + 10) * 8
     full = TempCache(search="full").frame_work(held, 10, **shape)
     assert full.macs == (10 * 100 + 10) * 8
     assert full.element_ops == 3 * 110 * 8 + 10 * 100 * 2 + 10 * (3 * 8 + 2)

@@ -15,5 +15,4 @@ def test_scores_of_single_precision_are_compared_in_double(tau: float, steps: in
         score = np.float32(tau)
         for _ in range(abs(steps)):
             score = np.nextafter(score, np.float32(np.copysign(np.inf, steps)))
-    exceeds = Replay((tau,)).exceeds(np.array([score]), 0)
-    assert exceeds.tolist() == [float(score) > tau]
+    assert Replay((tau,)).exceeds(np.array([score]), 0).tolist() == [float(score) > tau]

@@ -67,8 +67,7 @@ def test_drawn_decisions_have_the_ratios_and_correlations_that_were_asked_for(ra
 
 def test_the_measured_numbers_are_those_of_the_first_shipped_trace() -> None:
     """If it fails, that trace was captured again: find the numbers that show what it shows."""
-    own = load_trace(Path(__file__).parents[3] / "traces/vilau_8f.npz")
-    stats = trace_stats(own)
+    stats = trace_stats(load_trace(Path(__file__).parents[3] / "traces/vilau_8f.npz"))
     ratios = [layer.over_eligible for layer in stats.by_layer if 0 < layer.over_eligible < 1]
     mean = float(np.mean(ratios))
     p = layer_ratios(mean, MEASURED.dip, len(ratios))

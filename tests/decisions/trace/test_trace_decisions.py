@@ -105,6 +105,9 @@ def test_own_decisions_have_a_label_and_a_hash_of_their_own(tmp_path: Path) -> N
         Trace.from_decisions(replay, base, "every step")
     with pytest.raises(InputError, match="expected bool of shape"):
         Trace.from_decisions(replay[4:], base, "too short")
+    alone = replace(base, meta=base.meta.model_copy(update={"guidance_pairs": ()}))
+    with pytest.warns(UserWarning, match="rows without guidance pairs, each of which is a video"):
+        Trace.from_decisions(np.zeros_like(replay), alone, "no pairs")
 
 
 def test_changed_decisions_are_the_users_own(tmp_path: Path) -> None:
@@ -138,8 +141,7 @@ def test_what_is_not_changed_stays_captured(tmp_path: Path) -> None:
 
 
 def test_rethresholding_keeps_the_scope() -> None:
-    trace = make_trace(decision_scope="pair")
-    lower = rethreshold(trace, -0.5)
+    lower = rethreshold(make_trace(decision_scope="pair"), -0.5)
     assert lower.scope == "pair"
     np.testing.assert_array_equal(lower.replay[..., 0], lower.replay[..., 1])
 
@@ -154,8 +156,7 @@ def test_rethresholding_refuses_what_it_cannot_do() -> None:
 
 
 def test_rescoping_is_open_loop_and_only_coarsens() -> None:
-    trace = make_trace()
-    rows = captured(trace)
+    rows = captured(make_trace())
     pairs = rescope(rows, "pair")
     batch = rescope(pairs, "batch")
     np.testing.assert_array_equal(rescope(rows, "batch", batch=2).replay, pairs.replay)

@@ -140,6 +140,8 @@ def test_missing_and_foreign_files(tmp_path: Path) -> None:
     empty = tmp_path / "empty.npz"
     empty.write_bytes(b"")
     assert "not a readable .npz archive" in refusal(empty)
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    assert "is an array, and a trace is an .npz archive" in refusal(tmp_path / "array.npy")
     foreign = write(tmp_path / "foreign.npz", {"x": np.zeros(3)})
     assert "not a trace: holds arrays ['x']" in refusal(foreign)
 
@@ -178,8 +180,7 @@ def test_pickled_arrays_are_never_opened(tmp_path: Path) -> None:
 
 def with_header(path: Path, name: str, header: bytes) -> Path:
     """Replace the header of one array by a crafted one, keeping its data."""
-    arrays = stored(make_trace())
-    write(path, arrays)
+    write(path, stored(make_trace()))
     with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as archive:
         members = {info.filename: archive.read(info) for info in archive.infolist()}
     old = members[f"{name}.npy"]

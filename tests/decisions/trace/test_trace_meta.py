@@ -99,8 +99,7 @@ def test_quality_that_contradicts_itself(changes: dict[str, Any], words: str) ->
 
 def test_a_precision_is_kept_and_files_of_before_have_none() -> None:
     few = DecoderPrecision.model_validate({"weights": {"bits": 4, "group": 8}, "replay": 4})
-    meta = make_meta(precision=few)
-    assert parse_meta(meta.model_dump_json(), "t.npz").precision == few
+    assert parse_meta(make_meta(precision=few).model_dump_json(), "t.npz").precision == few
     fields = json.loads(make_meta().model_dump_json())
     del fields["precision"]
     assert parse_meta(json.dumps(fields), "t.npz").precision is None
