@@ -243,8 +243,7 @@ def page(
         here = [each for each in done if each.file.startswith(f"{folder}/")]
         left_out = sum(each.key in equal for each in here)
         killed = len(here) - sum(each in alive for each in here)
-        numbers = [len(here), killed, left_out, len(here) - killed - left_out]
-        cells = [folder, *map(str, numbers)]
+        cells = [folder, *map(str, [len(here), killed, left_out, len(here) - killed - left_out])]
         for died in (killed, sum(first[each.key] != "pass" for each in here)):
             share = wilson(died, max(1, len(here) - left_out))
             cells.append(f"{share.mean:.0%} [{share.low:.0%}, {share.high:.0%}]")

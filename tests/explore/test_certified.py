@@ -29,7 +29,7 @@ from carsim.explore.workers import Processes
 from carsim.hardware.mapping import MAPPINGS
 from carsim.hardware.schedule import SCHEDULES
 from carsim.report.plots import write_plot
-from carsim.report.stored_study import read_study
+from carsim.report.stored_study import StoredStudy, read_study
 
 AXES = {
     "replay": st.sampled_from([[True], [False, True]]),
@@ -243,6 +243,9 @@ def test_another_front_of_some_points_is_refused(tmp_path, monkeypatch):
     assert "point 99 has no" in str(CliRunner().invoke(carsim, [*front, "--point", "99"]).exception)
     sweep(study, tmp_path / "all", workers=0)
     assert len(read_study(tmp_path / "all").seen({"dsp": "min"}, ()).front) >= 1
+    with Store() as begun:
+        begun.claim(study, "sweep", 12)
+        assert StoredStudy.of(begun).is_part
     monkeypatch.setattr("carsim.explore.sweep.CertifiedFront", None)  # no bounds are computed
     with pytest.raises(InputError, match="another study"):
         sweep(make_study(tmp_path, objectives=["dsp"]), tmp_path / "out", front_only=True)

@@ -94,8 +94,7 @@ def test_a_mistake_is_one_line_that_names_it(tmp_path, changes, message):
 
 def test_a_file_of_a_workload_lies_beside_its_study(tmp_path):
     (tmp_path / "work.yaml").write_text("kind: text\ntokens: 3\n")
-    study = make_study(tmp_path, traces=None, workload="work.yaml")
-    assert study.workload.text == "text:3"
+    assert make_study(tmp_path, traces=None, workload="work.yaml").workload.text == "text:3"
 
 
 def test_a_grid_is_every_combination_that_passes(tmp_path):

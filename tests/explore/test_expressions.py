@@ -14,6 +14,7 @@ from carsim.explore.pareto import pareto
 @pytest.mark.parametrize("text", ["1 < a < 4", "4 > a > 3", "a in (1, 3)", "min(a, 2) - -a == 5"])
 def test_a_condition_is_that_of_python(text: str) -> None:
     assert Expression(text, "x").holds({"a": 3}.__getitem__) == eval(text, {"a": 3})
+    assert Expression("a >= 2", "x").limited == {"a": -1}
 
 
 @pytest.mark.parametrize(

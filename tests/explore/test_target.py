@@ -46,8 +46,7 @@ def test_the_next_smaller_array_does_not(answers: list[SizedMachine]) -> None:
     size = SIZES.index((best.machine.cores, array.rows, array.cols))
     cores, rows, cols = SIZES[size - 1]
     changes = {"machine.cores": cores, "machine.array.rows": rows, "machine.array.cols": cols}
-    smaller = override(best, changes)
-    report = run(smaller, workload=FRAME, what_if=False, allow_misfit=True)
+    report = run(override(best, changes), workload=FRAME, what_if=False, allow_misfit=True)
     assert figures(report.chosen, report)["frames_per_s"] < 2
 
 

@@ -133,7 +133,6 @@ def test_reads_of_a_batch_are_the_mean_of_its_heads_and_rows_rounded_up(
     tokens: list[list[int]], runs: list[list[int]], pairs: Pairs, expected: tuple[int, int]
 ) -> None:
     reads = KvReads(*(np.array([[each]]) for each in (tokens, runs)))
-    recorded = replace(dense(1, 1, len(tokens[0])), pairs=pairs, reads=reads)
-    found = make_batches(recorded, 2).reads
+    found = make_batches(replace(dense(1, 1, len(tokens[0])), pairs=pairs, reads=reads), 2).reads
     assert found is not None
     assert tuple(each.item() for each in found) == expected

@@ -147,8 +147,7 @@ def test_the_solver_equals_the_machine_where_it_says_so(phase: Phase) -> None:
 def test_a_write_to_a_memory_that_nothing_is_read_from_waits_for_no_latency() -> None:
     step = operand([0], [7], 64, 4, Fraction(4000, 64))._replace(path=-1)
     written = step._replace(sides=((1, Fraction(3, 2), np.array([[1]])),))
-    phase = Phase((written,), (0, 7), NONE, np.zeros((1, 2), np.int64))
-    solved, simulated = both(phase)
+    solved, simulated = both(Phase((written,), (0, 7), NONE, np.zeros((1, 2), np.int64)))
     assert solved.cycles == 7
     assert_equal(solved, simulated)
 
@@ -208,8 +207,7 @@ def test_phases_of_machines_keep_their_books_on_both_rungs(hw: Hardware, data: s
         for found in (solved, simulated):
             assert (found.compute_cycles <= found.cycles).all()
             assert (found.bound_cycles <= found.cycles).all()
-            cores = hw.design.machine.cores
-            assert (found.busy_cycles <= found.cycles * cores).all()
+            assert (found.busy_cycles <= found.cycles * hw.design.machine.cores).all()
             assert (found.macs <= found.cycles * hw.design.machine.macs_per_cycle).all()
             for path, moved in zip(hw.paths, found.dram_bytes.T, strict=True):
                 assert (moved <= found.cycles * path.rate).all()
@@ -243,5 +241,4 @@ def test_the_dispatcher_of_the_machine_runs_beside_the_phase_before(hw, data):
     assert (
         taken >= phase.dispatch.cycles if phase.dispatch.queues else taken == phase.dispatch.cycles
     )
-    per_sequence = hw.design.machine.drs.instructions_per_sequence
-    assert len(run.sent) == computing.sum() * per_sequence
+    assert len(run.sent) == computing.sum() * hw.design.machine.drs.instructions_per_sequence

@@ -45,8 +45,7 @@ def test_an_embedding_of_its_own_lies_beside_the_classifier() -> None:
     def held(embedding: str | None) -> dict[str, int]:
         raw = raw_design()
         raw["model"]["head"] |= {"embedding": embedding} if embedding else {}
-        design = build_design(raw, "small")
-        return {each.content: each.nbytes for each in contents(design, TEXT)}
+        return {each.content: each.nbytes for each in contents(build_design(raw, "small"), TEXT)}
 
     assert held(None) == held("tied")
     assert held("separate") == held(None) | {"embedding": 32 * 40}

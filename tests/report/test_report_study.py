@@ -190,12 +190,14 @@ def test_of_more_objectives_two_have_a_front_and_the_third_a_colour(tmp_path: Pa
         assert (x, y) in corners or any(a <= x and b <= y for a, b in corners)
 
 
-def test_points_equal_in_all_objectives_are_shown_once_and_fast_clocks_told(folder: Path) -> None:
+def test_points_equal_in_all_objectives_are_shown_once_and_fast_clocks_told(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     study = read_study(folder)
     end, board = front_notes(study)
     assert end == "policy.tau is -0.5, an end of its axis, in 100% of the front."
     assert board.startswith("Times and rates are hardware bounds. Expect 1.")
-    two = study.counted.head(2).assign(knee=[False, True], clock_ratio=[0.5, 1.5], latency_s=[2, 1])
+    two = study.counted.head(2).assign(knee=[False, True], clock_ratio=[1.0, 1.5], latency_s=[2, 1])
     study.__dict__["front"] = two.assign(seconds_per_video=1.0, energy_per_video_j=2.0)
     (row,) = front_table(study).rows
     assert row[0] == f"{two['point'].iloc[1]} knee"
@@ -206,4 +208,7 @@ def test_points_equal_in_all_objectives_are_shown_once_and_fast_clocks_told(fold
         board,
     ]
     study.__dict__["front"] = two.assign(seconds_per_video=[1.5, 1.50004], energy_per_video_j=2.0)
+    monkeypatch.setattr("carsim.report.front_table.MOST_AXES", len(study.axes) - 1)
+    assert front_table(study).headings[1] == METRICS[next(iter(study.objectives))].heading
+    monkeypatch.undo()
     assert [row[-2] for row in front_table(study).rows] == ["1.50000", "1.50004"]

@@ -65,6 +65,8 @@ def test_signatures_without_a_bit_find_every_key() -> None:
 
 def test_fields_of_the_other_search_are_refused() -> None:
     assert Ann(bits=5).short == "ann lsh 4 5 0 4 16"
+    every_second = Ann(sinks=1, window=4).reads(np.array([21]))  # of 16 others, and the sink
+    assert every_second.runs == 8 + 1
     assert "key_bits 4" in Ann(search="quantised").text
     with pytest.raises(ValueError, match="keep: does nothing under search 'lsh'; leave it out"):
         Ann(keep=0.5)

@@ -144,6 +144,5 @@ def test_logits_of_a_vocabulary_stream_past_their_best() -> None:
     report = check_fit(design, VILA_U)
     row = next(row for row in report.rows if row.what.startswith("head input and best 64 logits"))
     # 4096 inputs and two blocks of logits of 16 bit, 64 logits of 8 bytes with their token; twice.
-    cols = design.machine.array.cols
-    assert row.needed == 2 * ((4096 + 2 * cols) * 2 + 64 * 8)
+    assert row.needed == 2 * ((4096 + 2 * design.machine.array.cols) * 2 + 64 * 8)
     assert report.fits
