@@ -11,6 +11,8 @@ from carsim.design.load import build_design
 from carsim.report import save_report
 from carsim.report.compare import RunComparison
 from carsim.report.compare_words import answer, changed_table, ratios_lines, spec_table
+from carsim.report.run_words import short_sections
+from carsim.report.stored import stored
 from carsim.runs.report import Report
 
 CLOCK = "board.fabric_clock_mhz=500"
@@ -93,6 +95,7 @@ def test_what_forbids_plain_differences_is_said() -> None:
     assert "videos differ" in notes(run(tiny_design(), [tiny_trace(n_frames=2)]))
     text = run(tiny_design(), workload="text:4")
     assert "A decodes a video, B a text, which is different work." in notes(text)
+    assert "(time per new token " in str([*short_sections(stored(text))])
     assert "video.steps" in [each.path for each in compare(tiny_report(), text).inputs]
 
 

@@ -97,8 +97,7 @@ def test_a_gain_fades_what_is_replayed_and_nothing_else(gain, twice):
 
 def test_permuted_decisions_have_the_counts_and_ages_of_their_own():
     replay = np.random.default_rng(0).random((5 * 16, 3)) < 0.5
-    other = rules.permuted(replay, 16, seed=1)
-    frames, moved = replay.reshape(5, 16, 3), other.reshape(5, 16, 3)
+    frames, moved = replay.reshape(5, 16, 3), rules.permuted(replay, 16, seed=1).reshape(5, 16, 3)
     for layer in range(3):  # a place keeps its history: each column of frames occurs again
         assert sorted(map(tuple, frames[..., layer].T)) == sorted(map(tuple, moved[..., layer].T))
     assert not np.array_equal(frames, moved)
