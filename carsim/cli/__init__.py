@@ -189,8 +189,8 @@ def _status(pressed: Sequence[int]) -> int:
     except (Exception, KeyboardInterrupt) as error:
         if not (pressed or isinstance(error, click.Abort | KeyboardInterrupt)):
             raise
-        why = [str(error.__cause__)] if error.__cause__ and str(error.__cause__) else []
-        complain("; ".join(["interrupted", "nothing was half-written", *why]))
+        said = "interrupted", "nothing was half-written", str(error.__cause__ or "")
+        complain("; ".join(filter(None, said)))
         return 128 + (pressed or [signal.SIGINT])[0]
     return status if isinstance(status, int) else 0
 

@@ -176,12 +176,14 @@ def _of_board(raw: Mapping[str, Any], file: Path, assigned: Mapping[str, Any]) -
         return dict(raw)
     board, machine = dict(board), dict(machine)
     usual, memories = board.pop("placement", None), board.get("memories")
-    if usual is None and isinstance(memories, dict) and len(memories) == 1:
-        usual = dict.fromkeys(Placement.model_fields, next(iter(memories)))
-    if usual is None and isinstance(memories, dict) and "placement" not in machine:
-        problem = f"is missing, and the board has {', '.join(map(str, memories))}"
-        roles = ", ".join(Placement.model_fields)
-        raise InputError(f"{file}: $.board.placement", problem, f"say where {roles} lie")
+    if usual is None and isinstance(memories, dict) and memories:
+        roles = Placement.model_fields
+        if len(memories) == 1:
+            usual = dict.fromkeys(roles, next(iter(memories)))
+        elif "placement" not in machine:
+            problem = f"is missing, and the board has {', '.join(map(str, memories))}"
+            cure = f"say where {', '.join(roles)} lie"
+            raise InputError(f"{file}: $.board.placement", problem, cure)
     own, charged = machine.get("overheads", {}), board.pop("overheads", {})
     if isinstance(own, dict) and isinstance(charged, dict):
         own = dict(own)

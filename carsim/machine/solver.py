@@ -278,8 +278,7 @@ class _Tiles:
         if self._is_spread:  # the last tile counts, though it may lie between two rows
             behind = np.arange(len(edges))[:, None, None] // len(self.freed)
             edges = np.minimum(edges, np.maximum(operand.count, 1) - 1 + behind)
-            there = np.ones_like(there)
-        computed = self._settle(edges, due, there)
+        computed = self._settle(edges, due, None if self._is_spread else there)
         self.issued = asked[-1]
         taken = np.minimum(np.maximum(left, 0), operand.slots)
         kept = taken * len(self.freed) // operand.slots
