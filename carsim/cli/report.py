@@ -71,7 +71,7 @@ Wanted = Mapping[str, str] | None
     "--point",
     type=click.IntRange(min=0),
     metavar="N",
-    help="Of a front: the point whose command is shown; the knee if left out.",
+    help="Of a front: the point whose command is printed; the knee if left out.",
 )
 @JSON
 def report(folders: tuple[str, ...], out: str | None, as_json: bool, **asked: Any) -> int | None:

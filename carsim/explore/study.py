@@ -81,8 +81,8 @@ class StudyFile(Section):
     )
     baseline: bool | None = Field(
         None,
-        description="simulate dense decoding, too, for the speed-up; if left out, a sweep of the "
-        "front alone does so only where the study asks for `speedup`, and all others do",
+        description="also simulate dense decoding, to get speed-ups; if absent, a sweep of the "
+        "front alone simulates it only if the study uses `speedup`, other commands always do",
     )
     allow_misfit: bool = Field(False, description="simulate points that do not fit as well")
     objectives: dict[str, Direction] | Texts = Field(

@@ -49,7 +49,7 @@ class Board(GrownSection):
         None, description="US dollars of a board in a shop that the table of them lacks"
     )
     placement: Placement | None = Field(
-        None, description="which memory holds what where machine.placement does not say it"
+        None, description="the memory of each role that machine.placement leaves out"
     )
     memories: dict[str, Memory] = Field(
         min_length=1, description="external memories by name, such as ps_ddr"

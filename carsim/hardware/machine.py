@@ -98,8 +98,8 @@ class Machine(GrownSection):
     weight_buffer_kib: PositiveInt = Field(description="per core, at least two of `tile_kib`")
     kv_buffer_kib: PositiveInt = Field(description="per core, at least two of `tile_kib`")
     activation_buffer_kib: PositiveInt = Field(
-        description="per core; it needs more for more sequences per core, or for a larger batch "
-        "where a mapping splits matrices"
+        description="per core; must be larger if a core has more sequences, or if the batch is "
+        "larger and the mapping splits matrices"
     )
     tile_kib: PositiveInt = Field(64, description="unit in which weights and KV enter a buffer")
     weight_sharing: WeightSharing = Field(
