@@ -6,6 +6,7 @@ fails instead of looking for the simplest one. With NO_SKIPS=1, a skipped test h
 """
 
 import builtins
+import faulthandler
 import functools
 import os
 import sys
@@ -18,6 +19,9 @@ from hypothesis import HealthCheck, Phase, settings
 
 # Studies are scripts and not installed. Last: an installed carsim comes before the checkout's.
 sys.path.append(str(Path(__file__).parents[1]))
+
+MOST_S = 900.0
+"""Seconds that a test may take."""
 
 _sum = builtins.sum
 
@@ -46,6 +50,16 @@ settings.register_profile(
     "mutants", settings.get_profile("ci"), phases=(Phase.explicit, Phase.generate)
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """End the process of a test that hangs; where tests run in several, the others go on."""
+    faulthandler.dump_traceback_later(MOST_S, exit=True)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.hookimpl(wrapper=True)

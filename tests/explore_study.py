@@ -3,7 +3,9 @@
 import json
 import os
 import signal
-from collections.abc import Sequence
+import struct
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +53,27 @@ POISON = {"machine.cores": 2, "policy.tau": 0.0, "policy.schedule": "drs"}
 usual_start = workers._start
 
 
-def poisoned_start(*arguments: Any) -> None:
+def die(*_: Any) -> None:
+    """End this process at once."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_sending(*_: Any) -> None:
+    """End this process of a pool when it has sent the size of a result and none of its bytes."""
+    frame = sys._getframe()
+    while "result_queue" not in frame.f_locals and frame.f_back:
+        frame = frame.f_back
+    frame.f_locals["result_queue"]._writer._send(struct.pack("!i", 100))
+    die()
+
+
+def poisoned_start(death: Callable[[], None], *arguments: Any) -> None:
     """Start a worker process in which evaluating one point is deadly."""
     evaluate = Evaluator.evaluate
 
     def deadly(self: Evaluator, points: Sequence[Point]) -> list[Row]:
         if any(point.values == POISON for point in points):
-            os.kill(os.getpid(), signal.SIGKILL)
+            death()
         return evaluate(self, points)
 
     Evaluator.evaluate = deadly  # type: ignore[method-assign]

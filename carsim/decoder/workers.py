@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from carsim.base.environment import environment, follow_parent
 from carsim.base.errors import InputError
 from carsim.base.plugins import load_plugins, loaded_plugins
+from carsim.base.pools import fail_if_killed
 
 Result = TypeVar("Result")
 
@@ -58,6 +59,8 @@ def run_in_workers(
             pending = set(futures)
             while pending:
                 done_now, pending = wait(pending, timeout=0.2, return_when=FIRST_EXCEPTION)
+                if not done_now:
+                    fail_if_killed(pool, pending)
                 for future in done_now:
                     future.result()  # an error stops all the others
                 if progress:

@@ -5,6 +5,7 @@ tasks of a worker that has died, and gives up one that kills several workers.
 """
 
 import logging
+from collections.abc import Iterable
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
@@ -65,7 +66,7 @@ class Cluster(workers.Workers):
         """Begin to evaluate points."""
         return self._executor.submit(workers.evaluate_some, self.key, points, budget_s)
 
-    def check(self) -> None:
+    def check(self, under_way: Iterable[Future[Any]]) -> None:
         """Make sure that there are workers.
 
         Raises:

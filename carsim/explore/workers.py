@@ -14,20 +14,20 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from itertools import repeat
 from multiprocessing import get_all_start_methods, get_context
 from pathlib import Path
 from time import monotonic
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
 from carsim.base.environment import environment, follow_parent, library
 from carsim.base.errors import InputError
 from carsim.base.plugins import load_plugins
+from carsim.base.pools import POLL_S, end_broken, fail_if_killed, result_of
 from carsim.explore.evaluate import Evaluator, Row
 from carsim.explore.parcel import Parcel, forget, made_of, studies
 from carsim.explore.points import Point
@@ -38,9 +38,6 @@ BUDGET_S = 1.0
 
 COMMIT_S = 0.1
 """The same for tasks in this process, which can be interrupted in between alone."""
-
-POLL_S = 5.0
-"""So often it is asked whether there are workers left."""
 
 Part = TypeVar("Part")
 Done = TypeVar("Done")
@@ -101,8 +98,11 @@ class Workers:
         """Evaluate a point of which a worker has died, or say that it has failed."""
         return failure("several workers that evaluated it")
 
-    def check(self) -> None:
-        """Make sure that there are workers.
+    def check(self, under_way: Iterable[Future[Any]]) -> None:
+        """Make sure that there are workers, after some time in which none has finished a task.
+
+        Args:
+            under_way: Tasks, which fail if their worker was killed.
 
         Raises:
             InputError: All are gone.
@@ -132,7 +132,7 @@ class Processes(Workers):
         try:
             return self._pool.submit(evaluate_some, self.key, points, budget_s)
         except BrokenProcessPool:
-            self._discard()
+            end_broken(self._pool)
             self._pool = self._start(self.slots)
             return self._pool.submit(evaluate_some, self.key, points, budget_s)
 
@@ -143,9 +143,11 @@ class Processes(Workers):
             InputError: A process has died.
         """
         try:
-            yield from self._pool.map(task, repeat(self.key), parts)
+            left = deque(self._pool.submit(task, self.key, part) for part in parts)
+            while left:
+                yield result_of(self._pool, left.popleft())
         except BrokenProcessPool:
-            self._discard()
+            end_broken(self._pool)
             problem = "a process was killed; memory may have run out"
             cure = "start it again, if need be with fewer --workers"
             raise InputError(f"study {self._name}", problem, cure) from None
@@ -153,21 +155,20 @@ class Processes(Workers):
     def alone(self, point: Point) -> Row:
         """Evaluate one point in a process of its own."""
         with self._start(1) as pool, suppress(BrokenProcessPool):
-            ((_, row),), _ = pool.submit(evaluate_some, self.key, [point], 0.0).result()
+            future = pool.submit(evaluate_some, self.key, [point], 0.0)
+            ((_, row),), _ = result_of(pool, future)
             return row
         return failure("processes that evaluated it, the last one alone")
+
+    def check(self, under_way: Iterable[Future[Any]]) -> None:
+        """Start others if a process was killed and the pool did not notice."""
+        if fail_if_killed(self._pool, under_way):
+            self._pool = self._start(self.slots)
 
     def close(self) -> None:
         """End the processes when they have finished what they do."""
         self._pool.shutdown(cancel_futures=True)
         super().close()
-
-    def _discard(self) -> None:
-        """End a pool of which a process has died."""
-        # One that was being started as the others were ended would be waited for without end.
-        for left in [*(self._pool._processes or {}).values()]:
-            left.kill()
-        self._pool.shutdown()
 
     def _start(self, count: int) -> ProcessPoolExecutor:
         # Never a fork of this process, whose threads may hold locks; where there is a server of
@@ -225,14 +226,14 @@ class Crew:
             return None
         done, _ = wait(self._under_way, POLL_S, FIRST_COMPLETED)
         if not done:
-            self._workers.check()
+            self._workers.check(self._under_way)
         results: list[Result] = []
         for future in done:
             points, careful = self._under_way.pop(future)
             try:
                 finished, left = future.result()
             except CancelledError:
-                self._workers.check()
+                self._workers.check(self._under_way)
                 finished, left = [], points
             except self._workers.death:
                 finished, left = [], points

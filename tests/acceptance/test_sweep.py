@@ -9,12 +9,22 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from explore_study import POISON, answers, make_study, poisoned_start, write_study
+from explore_study import (
+    POISON,
+    answers,
+    die,
+    die_sending,
+    make_study,
+    poisoned_start,
+    write_study,
+)
 
+from carsim.base import pools
 from carsim.base.errors import InputError
 from carsim.explore import workers
 from carsim.explore.evaluate import Evaluator
@@ -156,8 +166,11 @@ def test_workers_may_be_killed_while_it_runs(tmp_path, undisturbed):
     pd.testing.assert_frame_equal(answers(tmp_path / "out"), undisturbed)
 
 
-def test_a_point_that_kills_its_processes_fails_alone(tmp_path, study, monkeypatch):
-    monkeypatch.setattr(workers, "_start", poisoned_start)
+@pytest.mark.parametrize("death", [die, die_sending])
+def test_a_point_that_kills_its_processes_fails_alone(tmp_path, study, monkeypatch, death):
+    monkeypatch.setattr(workers, "_start", partial(poisoned_start, death))
+    for module in (workers, pools):
+        monkeypatch.setattr(module, "POLL_S", 0.1)
     frame = sweep(study, tmp_path / "out", workers=1)
     failed = frame[frame.status == "failed"]
     assert failed[list(POISON)].to_dict("records") == [POISON]

@@ -10,7 +10,7 @@ from contextlib import closing, nullcontext
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from explore_study import make_study
+from explore_study import die, die_sending, make_study
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -260,10 +260,12 @@ def test_processes_share_the_work_of_bounds(tmp_path, monkeypatch):
     np.testing.assert_equal(together, bounds_of(GridStudy(study)))
 
 
-def test_a_process_that_dies_over_bounds_is_one_line(tmp_path):
+@pytest.mark.parametrize("death", [die, die_sending])
+def test_a_process_that_dies_over_bounds_is_one_line(tmp_path, monkeypatch, death):
+    monkeypatch.setattr("carsim.base.pools.POLL_S", 0.1)
     study = make_study(tmp_path, objectives=["latency_s"])
     with closing(Processes(study, 1)) as own:
-        own.key = os._exit
+        own.key = death
         with pytest.raises(InputError, match="a process was killed; memory may have run out"):
             list(own.each(operator.call, [1]))
 
