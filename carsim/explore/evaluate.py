@@ -7,8 +7,9 @@ common is kept from one to the next. A point that is refused or does not fit is 
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from time import process_time
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -19,7 +20,7 @@ from carsim.cost.fit import FitReport
 from carsim.decisions.choose import Sources
 from carsim.decisions.trace import Trace, dense
 from carsim.design import Design, override
-from carsim.design.load import PRESET_PATHS
+from carsim.design.load import PRESET_PATHS, read_design
 from carsim.explore.axis import PSEUDO_PATHS
 from carsim.explore.points import DECISION_PATHS, Point
 from carsim.explore.study import Study, trace_names
@@ -95,6 +96,7 @@ class Evaluator:
             lambda traces: sum(trace.replay.nbytes for trace in traces)
         )
         self.together = 32 if study.file.fidelity == SOLVED else 1
+        self.fixed = cache(self._fixed)
 
     def evaluate(self, points: Sequence[Point]) -> list[Row]:
         """A row for each point: ``status``, ``reason``, its processor ``seconds``, and metrics."""
@@ -129,14 +131,31 @@ class Evaluator:
     def design(self, changes: Mapping[str, Any]) -> Design:
         """The design of a point."""
         name = changes.get("design", next(iter(self.study.designs)))
-        fields = {path: value for path, value in changes.items() if path not in PSEUDO_PATHS}
-        if not any(path in PRESET_PATHS for path in fields):
+        fields = _without(PSEUDO_PATHS, changes)
+        presets = fields.keys() & PRESET_PATHS
+        if presets and presets <= self.study.file.set.keys() and (base := self.fixed(name)):
+            return override(base, _without(PRESET_PATHS, fields))
+        return self._written(name, fields)
+
+    # ---------------------------------------------------------------- private
+
+    def _fixed(self, name: str) -> Design | None:
+        """A design with what the study sets; None if that needs values of axes beside it."""
+        fields = _without(PSEUDO_PATHS, self.study.file.set)
+        file = read_design(self.study.design_paths[name])[0]
+        with suppress(InputError):
+            # A machine that the file leaves out is chosen anew for each point.
+            if "machine" in file or not fields.keys() & PRESET_PATHS:
+                return self._written(name, fields)
+        return None
+
+    def _written(self, name: str, fields: Mapping[str, Any]) -> Design:
+        """A design with fields as if its file had them."""
+        if not fields.keys() & PRESET_PATHS:
             return override(self.study.designs[name], fields)
         # A preset is merged beneath what the file says, so that the file is read again.
         texts = [f"{path}={json.dumps(value)}" for path, value in fields.items()]
         return open_design(self.study.design_paths[name], texts, self.study.workload)
-
-    # ---------------------------------------------------------------- private
 
     def _rows(self, points: Sequence[Point]) -> list[Row]:
         rows: list[Row] = [{} for _ in points]
@@ -354,6 +373,10 @@ class Kept(Generic[Item]):
 
 
 # -------------------------------------------------------------------- private
+
+
+def _without(paths: Sequence[str], changes: Mapping[str, Any]) -> dict[str, Any]:
+    return {path: value for path, value in changes.items() if path not in paths}
 
 
 def _refused(error: InputError) -> Row:

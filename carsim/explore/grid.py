@@ -84,11 +84,8 @@ class GridStudy:
         self.processor_s = 0.0
         self.shape = tuple(len(axis.values) for axis in study.axes)
         self._evaluator = Evaluator(study)
-        fixed = {path: value for path, value in study.file.set.items() if path not in PSEUDO_PATHS}
-        self._fields = None
-        if not fixed.keys() & set(PRESET_PATHS):
-            self._base = override(study.base, fixed)
-            self._fields = _checked_fields(self._base, self.axes)
+        self._base = self._evaluator.fixed(next(iter(study.designs)))
+        self._fields = None if self._base is None else _checked_fields(self._base, self.axes)
         self._made = lru_cache(KEPT_DESIGNS)(self._make)
 
     def passing(self) -> NDArray[np.bool_]:
@@ -230,6 +227,7 @@ class GridStudy:
     def _make(self, keys: tuple[tuple[str, str], ...]) -> Design:
         """The design with some fields; the one without the last of them is usually known."""
         if not keys:
+            assert self._base is not None
             return self._base
         assert self._fields is not None
         *before, last = keys

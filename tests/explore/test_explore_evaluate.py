@@ -1,6 +1,8 @@
 """A point of a sweep is what ``carsim run`` says of the same design."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from explore_study import make_study, write_study
@@ -13,6 +15,7 @@ from carsim.explore.evaluate import Evaluator
 from carsim.explore.points import make_points
 from carsim.explore.study import load_study
 from carsim.metrics import figures
+from carsim.runs.first import open_design
 from carsim.runs.pipeline import run
 from carsim.workload.workload import workload_of
 
@@ -144,3 +147,33 @@ def test_a_text_is_swept_without_a_trace(tmp_path):
     again = load_study(write_study(tmp_path, **study), other)
     assert again.workload == other
     assert again.inputs_sha256 != loaded.inputs_sha256
+
+
+@pytest.mark.parametrize(
+    ("file", "shared", "is_read_once"),
+    [
+        ("design: kv260", {"model.preset": "tiny", "model.kv.bits": 8}, True),
+        (
+            "design: kv260",
+            {"model.preset": "tiny", "machine.kv_buffer_kib": 512, "machine.tile_kib": 256},
+            False,
+        ),
+        ("board: {preset: kv260}\nmodel: {preset: tiny}\n", {"board.preset": "zcu102"}, False),
+    ],
+)
+def test_a_preset_of_all_points_gives_what_the_command_line_does(
+    tmp_path, file, shared, is_read_once
+):
+    """It is read once, unless it needs an axis beside it or chooses a machine."""
+    design = file.removeprefix("design: ")
+    if design == file:
+        design = str(tmp_path / "own.yaml")
+        Path(design).write_text(file)
+    axes = {"machine.weight_buffer_kib": [512, 1024], "machine.cores": [1, 2]}
+    study = {"design": design, "traces": None, "workload": "text:16+4", "set": shared}
+    loaded = make_study(tmp_path, axes=axes, **study)
+    evaluator = Evaluator(loaded)
+    assert (evaluator.fixed(design) is not None) == is_read_once
+    for point in make_points(loaded):
+        texts = [f"{path}={json.dumps(value)}" for path, value in point.changes.items()]
+        assert evaluator.design(point.changes) == open_design(design, texts, loaded.workload)
