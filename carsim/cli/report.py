@@ -184,6 +184,12 @@ def _show_front(
         proven = "the front is exact once its sweep with --front-only has ended"
         if study.is_proven:
             proven = "for all others it is proven that they are not on the front"
+        if study.is_proven and (share := study.facts.get("within")):
+            others = "all others that fit"
+            if study.constraints != tuple(study.facts["constraints"]):
+                others += f" and keep each limit with {100 * share:g} % to spare"
+            worse = f"a point of it is at most {100 * share:g} % worse in each objective"
+            proven = f"for {others}, it is proven that {worse}"
         say(f"{have}: {proven}.")
     if made != (own := version("carsim")) or not same_code:
         say(f"The points were evaluated by other code, carsim {made}; this is {own}.")
@@ -232,7 +238,8 @@ def _run_command(study: "StoredStudy", number: int) -> str:
 def as_document(study: "StoredStudy") -> dict[str, Any]:
     """The front of a study for JSON."""
     records = json.loads(study.front.to_json(orient="records"))
-    return {"objectives": study.objectives, "front": records}
+    within = study.facts.get("within", 0.0)
+    return {"objectives": study.objectives, "within": within, "front": records}
 
 
 def study_manifest(study: "Study") -> dict[str, Any]:

@@ -43,6 +43,14 @@ WORKERS = click.option(
     is_flag=True,
     help="Of a grid, leave out points that are proven to be dominated or not to fit.",
 )
+@click.option(
+    "--within",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.0,
+    metavar="SHARE",
+    help="With --front-only: leave out also points that are better than an evaluated one by at most"
+    " this share in every objective, such as 0.01.",
+)
 @JSON
 def sweep(study: str, workload: str | None, out: str, as_json: bool, **how: Any) -> int | None:
     """Evaluate all points of STUDY, a YAML file, and store each as it is finished.
@@ -101,7 +109,9 @@ def show_results(
         if done.dominated or done.misfits:
             lacks = Counter(part for parts in done.misfits.elements() for part in parts)
             lacking = "".join(f"; {n:,} lack {part}" for part, n in lacks.most_common())
-            proven = f"{done.dominated:,} proven dominated, {done.misfits.total():,} cannot fit"
+            share = found.facts["within"]
+            what = f"at most {100 * share:g} % better" if share else "dominated"
+            proven = f"{done.dominated:,} proven {what}, {done.misfits.total():,} cannot fit"
             had = f"{counts.total():,} evaluated or refused"
             say(f"{done.total:,} bounded: {had}, {proven}{lacking}")
         if done.evaluated:

@@ -5,6 +5,10 @@ evaluated in the order of the sum of their scaled bounds, each with those of the
 can be simulated together with it. A design whose bound is dominated by an exact result is never
 evaluated: it cannot be on the front. Whatever dominates a bound has a smaller sum and comes
 earlier, so that few designs are evaluated in vain.
+
+Where many designs are nearly equal, as memory is the limit of all for instance, bounds alone rule
+out few. With a share, those are left out as well whose bound is better than an exact result by at
+most this share in every objective.
 """
 
 import warnings
@@ -35,10 +39,11 @@ class CertifiedFront:
 
     Args:
         grid: A grid with objectives; its workers are needed until this has been made.
+        within: Share by which a design that is left out may be better, at least 0 and below 1.
 
     Attributes:
         total: Designs of the grid that pass the filters, all of which are bounded.
-        dominated: Those whose bound an exact result dominates.
+        dominated: Those whose bound an exact result dominates, but for that share.
         misfits: Those without a result that cannot fit their board, by the parts that they lack.
 
     Raises:
@@ -46,7 +51,7 @@ class CertifiedFront:
         KeyboardInterrupt: It was stopped while bounds were computed.
     """
 
-    def __init__(self, grid: GridStudy) -> None:
+    def __init__(self, grid: GridStudy, within: float = 0.0) -> None:
         study = grid.study
         self._signs = directions(study.objectives, f"study {study.name}: $.objectives")
         if names := ", ".join(unbounded(self._signs)):
@@ -62,6 +67,7 @@ class CertifiedFront:
         self._structures = self._grid.structures()[self._passing]
         bounds, lacks = bounds_of(self._grid)
         self._bounds: Floats = bounds[self._passing]
+        self._loose = self._bounds * (1 + within * np.sign(self._bounds))
         self._front: Floats = np.empty((0, len(self._signs)))
         self._added: list[Floats] = []
         self._parts = [*lacks]
@@ -124,10 +130,10 @@ class CertifiedFront:
     # ---------------------------------------------------------------- private
 
     def _open(self, places: NDArray[np.intp], exact: Sequence[Floats] | Floats) -> NDArray[np.intp]:
-        """Those of some designs whose bound no exact result dominates."""
+        """Those of some designs whose bound no exact result dominates, but for the share."""
         before = len(places)
         for each in exact:
-            bounds = self._bounds[places]
+            bounds = self._loose[places]
             places = places[~((each <= bounds).all(axis=1) & (each < bounds).any(axis=1))]
         self.dominated += before - len(places)
         return places

@@ -104,7 +104,7 @@ class Store(AbstractContextManager["Store"]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def claim(self, study: Study, kind: str, points: int = 0) -> None:
+    def claim(self, study: Study, kind: str, points: int = 0, within: float = 0.0) -> None:
         """Make it the store of a study, or make sure that it is.
 
         Damaged lines are dropped. Results that failed are forgotten, so that their points are tried
@@ -114,6 +114,7 @@ class Store(AbstractContextManager["Store"]):
             study: The study, of which a copy is written beside the store.
             kind: ``sweep``, ``front`` or ``search``.
             points: Points of the study, for readers of a part of them.
+            within: Of a front: share by which points without a result may be better.
 
         Raises:
             InputError: It belongs to another study, or to other code of carsim.
@@ -126,6 +127,7 @@ class Store(AbstractContextManager["Store"]):
             "fingerprint": study.fingerprint,
             "name": study.name,
             "points": points,
+            "within": within,
             "pool": study.pool,
             "study": study.text,
             "axes": [axis.name for axis in study.axes],
@@ -140,9 +142,9 @@ class Store(AbstractContextManager["Store"]):
             if self.facts.get(key) != wanted[key]:
                 cure = "name another folder, or go back to what made it"
                 raise InputError(str(self.path), problem.format(**{**wanted, **self.facts}), cure)
-        if self.damaged:
-            self._report()
-            self._write(self.facts, self._lines())
+        self._report()
+        if self.damaged or self.facts.get("within") != within:
+            self._write(self.facts | {"within": within}, self._lines())
         self._places = {key: at for key, at in self._places.items() if at.status != "failed"}
         if self.path is not None:
             copy = self.path.with_name(STUDY_FILE)

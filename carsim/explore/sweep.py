@@ -16,6 +16,8 @@ from time import monotonic
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from carsim.base.errors import InputError
+from carsim.base.yaml_file import shown
 from carsim.explore.certified import CertifiedFront
 from carsim.explore.grid import GridStudy
 from carsim.explore.points import Point, chunks_of, make_points
@@ -80,6 +82,7 @@ def sweep(
     workers: int | None = None,
     scheduler: str | None = None,
     front_only: bool = False,
+    within: float = 0.0,
 ) -> "pd.DataFrame":
     """Evaluate all points of a study, or those that its front takes.
 
@@ -92,6 +95,8 @@ def sweep(
         workers: Processes; all cores if left out, 0 evaluates in this process.
         scheduler: Address of a Dask scheduler, whose workers are taken instead.
         front_only: Of a grid, leave out points that are proven to be dominated or not to fit.
+        within: With `front_only`, leave out also points that are better than an evaluated one by at
+            most this share in every objective, such as 0.01.
 
     Returns:
         A row per point that was evaluated, see :func:`carsim.explore.frame.frame_of`.
@@ -99,7 +104,8 @@ def sweep(
     Raises:
         InputError: A study, a store or a scheduler that cannot be used.
     """
-    return _framed(study, out, workers=workers, scheduler=scheduler, front_only=front_only)
+    how: dict[str, Any] = {"front_only": front_only, "within": within}
+    return _framed(study, out, workers=workers, scheduler=scheduler, **how)
 
 
 def search(
@@ -179,6 +185,7 @@ def fill(
     workers: int | None = None,
     scheduler: str | None = None,
     front_only: bool = False,
+    within: float = 0.0,
     points: int | None = None,
     seed: int | None = None,
     tell: Tell = lambda _: None,
@@ -191,6 +198,7 @@ def fill(
         workers: As in :func:`sweep`.
         scheduler: As there.
         front_only: As there.
+        within: As there.
         points: Search: stop when so many are known, or nothing unknown is left.
         seed: As in :func:`search`.
         tell: Told how far it is, at the start and after every few results.
@@ -213,10 +221,13 @@ def fill(
                 told = monotonic()
                 tell(Progress(0, 0, told - begun, Counter(), bounded=(done, designs)))
 
+        if not 0 <= within < 1 or (within and not front_only):
+            cure = "give a share of at least 0 and below 1, with `front_only`"
+            raise InputError("`within`", f"got {shown(within)}", cure)
         kind = "search" if points is not None else "front" if front_only else "sweep"
         study = study.lean if front_only else study
         if store.facts:  # refused before bounds are computed
-            store.claim(study, kind)
+            store.claim(study, kind, within=within)
         has_processes = scheduler is None and workers != 0
         if has_processes:
             prepare()  # while it imports, points are made and what is stored is read
@@ -225,10 +236,10 @@ def fill(
             chooser = Searcher(study, seed, points)
         elif front_only:
             with closing(Processes(study, workers)) if has_processes else nullcontext() as own:
-                chooser = CertifiedFront(GridStudy(study, own, step))
+                chooser = CertifiedFront(GridStudy(study, own, step), within)
         else:
             chooser = AllPoints(make_points(study))
-        store.claim(study, kind, chooser.total)
+        store.claim(study, kind, chooser.total, within)
         chooser.resume(store)
         crew = partial(start_crew, study, workers, scheduler)
         return replace(work_off(store, chooser, crew, stop, tell), whole_s=monotonic() - begun)
