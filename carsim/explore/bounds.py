@@ -25,25 +25,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.base.groups import grouped
 from carsim.base.units import GB
 from carsim.cost.capacity import capacity
 from carsim.cost.energy import energy
 from carsim.cost.fit import FitRow, buffer_rows, memory_rows, resource_fit
 from carsim.decisions.replay import ReplayRule
-from carsim.explore.evaluate import Asked, Evaluator
+from carsim.explore.evaluate import Asked, Evaluator, at_once
 from carsim.explore.grid import Cell, Floats, GridStudy
 from carsim.explore.pareto import directions
 from carsim.explore.points import DECISION_PATHS as SOFT
 from carsim.hardware.technology.base import Resources
 from carsim.machine.batches import Batches
 from carsim.machine.builders import BUILDERS
-from carsim.machine.hardware import Hardware
+from carsim.machine.hardware import Columns, Hardware, structure_of
 from carsim.machine.lanes import Ints, Step, lower
 from carsim.machine.phase import Outcome, Phase, Timing, outcome
 from carsim.machine.phase_ops import at_residual, felt_by_mlp, mlp_ops
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
-from carsim.machine.simulate import simulate
+from carsim.machine.simulate import simulate_designs
 from carsim.metrics import METRICS, PHASES, Setting
 from carsim.metrics.table import RESOURCES
 from carsim.workload.activity import Activity
@@ -78,8 +79,8 @@ NOT_HELD = (*SOFT, "policy.schedule", "energy", "board.fabric_clock_mhz", "machi
 LACKS = "lacks "
 """Begins the names of figures that are 1 where a part does not fit, and 0 or absent elsewhere."""
 
-COSTLY = 60
-"""The work of a design takes so many times as long as its other figures (13 ms, 0.2 ms)."""
+COSTLY = 10
+"""The work of a design takes so many times as long as its other figures (2.5 ms, 0.25 ms)."""
 
 MARGIN = 1e-9
 """Relative; rounding of estimates stays far below."""
@@ -146,30 +147,42 @@ def _decided(asked: Asked, evaluator: Evaluator) -> Cell:
     }
 
 
-def _worked(asked: Asked, evaluator: Evaluator) -> Cell:
+def _worked(asked: Sequence[Asked], evaluator: Evaluator) -> list[Cell]:
     """Work of all batches by kind of phase, [kinds, 4 + M]; MLPs by how many compute, [B + 1].
 
     Traffic through buffers likewise, [kinds or B + 1, 2, 2, 1 + M].
     """
-    design, video, variant = asked.design, asked.video, asked.variant
-    batches = evaluator.machines.batches(asked)
-    hw = Hardware(design)
-    plan = Plan.of(Unhindered(hw), video, variant, batches.rule)
-    totals = simulate(plan, _none_replays(batches)).totals
+    every = [(structure_of(a.design), a.design.machine.tile_kib, a.video, a.variant) for a in asked]
+    decided = (evaluator.machines.batches(each) for each in asked)
+    groups = grouped(zip(zip(every, decided, strict=True), range(len(asked)), strict=True))
+    found: dict[int, Cell] = {}
+    for (_, batches), numbers in groups.items():
+        most = at_once(asked[numbers[0]])
+        for some in (numbers[n : n + most] for n in range(0, len(numbers), most)):
+            found |= zip(some, _worked_together([asked[n] for n in some], batches), strict=True)
+    return [found[n] for n in range(len(asked))]
+
+
+def _worked_together(asked: Sequence[Asked], batches: Batches) -> Iterator[Cell]:
+    """Cells of D designs that can be simulated together."""
+    hw, first = Columns.of([Hardware(each.design) for each in asked]), asked[0]
+    plan = Plan.of(Unhindered(hw), first.video, first.variant, batches.rule)
+    (runs,) = simulate_designs(plan, _none_replays(batches))
     every = len(WORK) + len(hw.paths)
-    layers = np.zeros((len(LAYERS), every + 4 * (1 + len(hw.paths))))
-    for place, name in enumerate(LAYERS):
-        if name in totals:
-            work = [getattr(totals[name], figure) for figure in WORK]
-            layers[place] = [*work, *totals[name].dram_bytes, *totals[name].booked]
-    kinds, rule = design.model.body.layers_by_mlp(), felt_by_mlp(hw, batches.rule)
+    layers = np.zeros((len(asked), len(LAYERS), every + 4 * (1 + len(hw.paths))))
+    for run, own in zip(runs, layers, strict=True):
+        for place, name in enumerate(LAYERS):
+            if total := run.totals.get(name):
+                work = [getattr(total, figure) for figure in WORK]
+                own[place] = [*work, *total.dram_bytes, *total.booked]
+    kinds, rule = first.design.model.body.layers_by_mlp(), felt_by_mlp(hw, batches.rule)
     mlp = np.minimum.reduce([_mlp_work(hw, rule, each) for each in kinds])
-    cells = {"layers": layers, "mlp": mlp}
-    streams = {
-        f"{name}_streams": found[:, every:].reshape(-1, 2, 2, 1 + len(hw.paths))
-        for name, found in cells.items()
-    }
-    return {**{name: found[:, :every] for name, found in cells.items()}, **streams}
+    for cells in ({"layers": a, "mlp": b} for a, b in zip(layers, mlp, strict=True)):
+        streams = {
+            f"{name}_streams": found[:, every:].reshape(-1, 2, 2, 1 + len(hw.paths))
+            for name, found in cells.items()
+        }
+        yield {**{name: found[:, :every] for name, found in cells.items()}, **streams}
 
 
 @lru_cache(maxsize=16)
@@ -178,8 +191,9 @@ def _none_replays(batches: Batches) -> Batches:
 
 
 def _mlp_work(hw: Hardware, rule: ReplayRule | None, dense: bool) -> Ints:
-    """Least work of an MLP, dense or of experts, by how many sequences compute, [B + 1, 8 + 5M]."""
-    computing = np.arange(hw.rows + 1)
+    """Least work of an MLP, dense or of experts, by how many compute, [D, B + 1, 8 + 5M]."""
+    designs, n = len(hw.designs), hw.rows + 1
+    hw, computing = hw.spread(np.repeat(np.arange(designs), n)), np.tile(np.arange(n), designs)
     split, model = hw.mapping.splits_mlp, hw.design.model
     spread = hw.even_loads(computing)
     together = np.zeros_like(spread)
@@ -193,10 +207,11 @@ def _mlp_work(hw: Hardware, rule: ReplayRule | None, dense: bool) -> Ints:
 
     least, evenly = of(lower(hw, ops, together, split=split)), lower(hw, ops, spread, split=split)
     nbytes, cycles = least.dram_bytes.copy(), of(evenly).cycles
-    replay = replay_op(model, Share(computing[::-1]), damped=rule is not None and rule.damps)
+    replay = replay_op(model, Share(hw.rows - computing), damped=rule is not None and rule.damps)
     nbytes[:, hw.replay_path] += replay.replay_bytes
     figures = (cycles, least.macs, least.vector_ops, least.sram_bytes)
-    return np.column_stack([*figures, nbytes, _streams(hw, evenly, len(computing))])
+    found = np.column_stack([*figures, nbytes, _streams(hw, evenly, len(computing))])
+    return found.reshape(designs, n, -1)
 
 
 def _rated(asked: Asked, _: Evaluator) -> Cell:
@@ -369,7 +384,7 @@ def _timed(
     with_power: bool,
 ) -> Bounds:
     """Least cycles and work of every point."""
-    worked = grid.table(NOT_WORKED, _worked, COSTLY)
+    worked = grid.table(NOT_WORKED, _worked, COSTLY, together=True)
     rated = grid.table(NOT_RATED, _rated)
     rates = np.where(rated["rates"] == 0, np.inf, rated["rates"])  # no such memory
     delays = rated["latencies"] / rated["tile"][..., None]

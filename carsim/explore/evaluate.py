@@ -212,6 +212,12 @@ class Evaluator:
         return sources_of(design, traces, resample_seed=study.file.resample)
 
 
+def at_once(asked: Asked) -> int:
+    """Designs like one that can be simulated together in the memory that is set aside for it."""
+    nbytes = asked.video.n_steps * bytes_of_step(Hardware(asked.design))
+    return max(1, TOGETHER_BYTES // nbytes)
+
+
 @dataclass(frozen=True, eq=False)
 class Fitted:
     """A point to simulate, and the fit of its design on its board."""
@@ -323,8 +329,7 @@ class Machines:
     ) -> Iterator[RowResult]:
         """Rows of designs of one structure and policy; as many at once as memory allows."""
         first = points[0][0]
-        n_bytes = first.asked.video.n_steps * bytes_of_step(Hardware(first.asked.design))
-        most = max(1, TOGETHER_BYTES // n_bytes) if self._fidelity == SOLVED else 1
+        most = at_once(first.asked) if self._fidelity == SOLVED else 1
         for begin in range(0, len(points), most):
             some = points[begin : begin + most]
             hardwares = {each.hardware: Hardware(each.asked.design) for each, _ in some}

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache, partial
 from itertools import chain
 from time import process_time
@@ -25,8 +26,9 @@ Floats = NDArray[np.float64]
 Cell = Mapping[str, Any]
 """Figures of a part of the grid by name: numbers, or arrays of them."""
 
-Make = Callable[[Asked, Evaluator], Cell]
-"""Makes a cell; a function of a module, or partly applied, where processes share the work."""
+Make = Callable[[Any, Evaluator], Any]
+"""Makes the cell of a design, or a list of those of several; a function of a module, or partly
+applied, where processes share the work."""
 
 Step = Callable[[int, int], None]
 
@@ -48,7 +50,8 @@ class Block(NamedTuple):
 
     without: tuple[str, ...]
     make: Make
-    cells: range
+    cells: Sequence[int]
+    together: bool
 
 
 class GridStudy:
@@ -99,10 +102,15 @@ class GridStudy:
             found &= np.array(truths, np.bool_).reshape(_shape(axes))
         return found
 
-    def structures(self) -> NDArray[np.intp]:
-        """Equal numbers for points of the flattened grid that can be simulated together."""
-        numbers = np.zeros(self.shape, np.intp)
-        for places, axis in zip(np.indices(self.shape, sparse=True), self.axes, strict=True):
+    def structures(self, without: tuple[str, ...] = ()) -> NDArray[np.intp]:
+        """Equal numbers for points of the flattened grid that can be simulated together.
+
+        Args:
+            without: Of a table, as of :meth:`table`.
+        """
+        shape = _shape(self._values(self._held(without)))
+        numbers = np.zeros(shape, np.intp)
+        for places, axis in zip(np.indices(shape, sparse=True), self.axes, strict=True):
             if not _is_below(axis, ALIKE_PATHS):
                 numbers = numbers * len(axis.values) + places
         return numbers.ravel()
@@ -139,7 +147,9 @@ class GridStudy:
         sizes = (math.prod(_shape(self._values(self._held(each)))) for each in tables)
         self._total += cost * sum(sizes)
 
-    def table(self, without: tuple[str, ...], make: Make, cost: int = 1) -> dict[str, Floats]:
+    def table(
+        self, without: tuple[str, ...], make: Make, cost: int = 1, *, together: bool = False
+    ) -> dict[str, Floats]:
         """Figures over the axes on which they depend.
 
         Args:
@@ -147,6 +157,8 @@ class GridStudy:
                 below. Axes of nothing else have the length 1.
             make: Figures of a design.
             cost: Designs of other tables that take as long, for the word on how far it is.
+            together: They are made of several designs at once, most of which can be simulated
+                together.
 
         Returns:
             Arrays float[*shape or 1, ...]; NaN where a design is refused, zeros behind arrays that
@@ -157,8 +169,9 @@ class GridStudy:
             KeyboardInterrupt: It was stopped.
         """
         shape = _shape(self._values(self._held(without)))
-        places = range(math.prod(shape))
-        parts = [Block(without, make, places[n : n + PART]) for n in places[::PART]]
+        order = np.argsort(self.structures(without) * together, kind="stable")
+        starts = range(0, len(order), PART)
+        parts = [Block(without, make, order[n : n + PART].tolist(), together) for n in starts]
         is_alone = self._workers is None or len(parts) == 1
         made = map(self.cells, parts) if is_alone else self._elsewhere(parts)
         cells = []
@@ -166,6 +179,7 @@ class GridStudy:
             cells.append(cell)
             self._done += cost
             self._step(self._done, self._total)
+        cells = [cells[place] for place in np.argsort(order)]
         if not any(cells):
             problem = "every design that was tried for bounds is refused"
             cure = "sweep the whole grid, which says why"
@@ -187,9 +201,12 @@ class GridStudy:
         """Cells of a table; None where a design is refused."""
         held = self._held(part.without)
         others = [axis for axis, is_held in zip(self.axes, held, strict=True) if is_held]
-        kept = self._values(held)
-        for index in part.cells:
-            yield self._first_cell(self._combination(kept, index), others, part.make)
+        every = [self._combination(self._values(held), index) for index in part.cells]
+        if part.together:
+            with suppress(*REFUSALS):
+                asked = [self._asked(values | _diagonal(others, 0)) for values in every]
+                return iter(part.make(asked, self._evaluator))
+        return (self._first_cell(values, others, part) for values in every)
 
     # ---------------------------------------------------------------- private
 
@@ -212,9 +229,9 @@ class GridStudy:
         found = zip(self.axes, values, np.unravel_index(index, _shape(values)), strict=True)
         return {axis.name: some[int(place)] for axis, some, place in found}
 
-    def _first_cell(self, values: dict[str, Any], held: Sequence[Axis], make: Make) -> Cell | None:
+    def _first_cell(self, values: dict[str, Any], held: Sequence[Axis], part: Block) -> Cell | None:
         """The cell of the first values of the held axes with which it is not refused."""
-        cells = (self._cell(values | _diagonal(held, n), make) for n in _places(held))
+        cells = (self._cell(values | _diagonal(held, n), part) for n in _places(held))
         return next((cell for cell in cells if cell is not None), None)
 
     def _refusal(self, values: Mapping[str, Any]) -> InputError | None:
@@ -233,14 +250,18 @@ class GridStudy:
         *before, last = keys
         return _with(self._made(tuple(before)), last[0].split("."), self._fields[last])
 
-    def _cell(self, values: Mapping[str, Any], make: Make) -> Cell | None:
-        changes = changes_of(self.study, values)
+    def _asked(self, values: Mapping[str, Any]) -> Asked:
+        changes, design = changes_of(self.study, values), None
+        if self._fields is not None:
+            keys = ((path, repr(value)) for path, value in changes.items())
+            design = self._made(tuple(key for key in keys if key in self._fields))
+        return self._evaluator.asked(changes, design)
+
+    def _cell(self, values: Mapping[str, Any], part: Block) -> Cell | None:
         try:
-            design = None
-            if self._fields is not None:
-                keys = ((path, repr(value)) for path, value in changes.items())
-                design = self._made(tuple(key for key in keys if key in self._fields))
-            return make(self._evaluator.asked(changes, design), self._evaluator)
+            asked = self._asked(values)
+            found = part.make([asked] if part.together else asked, self._evaluator)
+            return found[0] if part.together else found
         except REFUSALS:
             return None
 

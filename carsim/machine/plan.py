@@ -55,7 +55,9 @@ class Plan:
         """The plan on one of the designs of its hardware."""
         if len(self.hw.designs) == 1:
             return self
-        return replace(self, phases=Phases(self.hw.designs[number], self.phases.fidelity))
+        return replace(
+            self, phases=type(self.phases)(self.hw.designs[number], self.phases.fidelity)
+        )
 
     @cached_property
     def scored(self) -> NDArray[np.bool_]:  # [S]
