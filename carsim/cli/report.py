@@ -181,7 +181,7 @@ def _show_front(
     print_front(study)
     if study.is_part:
         have = f"{len(study.frame):,} of {study.facts['points']:,} points have a result"
-        proven = "the front is exact once its sweep with --front-only has ended"
+        proven = "the front is exact once the sweep has ended"
         if study.is_proven:
             proven = "for all others it is proven that they are not on the front"
         if study.is_proven and (share := study.facts.get("within")):
@@ -263,6 +263,6 @@ def print_front(study: "StoredStudy") -> None:
         return
     verb = "is" if len(front) == 1 else "are"
     fitting = count(len(study.fitting), "evaluated point" if study.is_part else "point")
-    title = f"{study.name}: {len(front):,} of {fitting} that fit {verb} on the front"
+    title = f"{study.name}: {len(front):,} of {fitting} that fit {verb} on the front{study.so_far}"
     notes = filter(None, [origin_note(study.frame), *front_notes(study)])
     say(Text(title, style="bold"), front_table(study), *notes)

@@ -33,6 +33,9 @@ CHUNK = 32
 BLOCK = 1 << 13
 """Designs that are compared with the front at a time."""
 
+ASKED, MANY = 256, 20_000
+"""Designs from which it is estimated how many have to be evaluated, and how many are told."""
+
 
 class CertifiedFront:
     """Chooses the designs of a grid that must be evaluated, until its front is certain.
@@ -76,6 +79,10 @@ class CertifiedFront:
         places = np.flatnonzero(~self._lacks.any(axis=0))
         self._order: NDArray[np.intp] = places[np.argsort(_score(self._bounds[places]))]
         self._pending: NDArray[np.intp] = self._order[:0]
+        if not within and (least := self._least()) > MANY:
+            note = f"bounds rule out few designs: some {least:,} have to be evaluated at least"
+            cure = "a share (within, such as 0.01) leaves out those that are hardly better"
+            warnings.warn(f"{note}; {cure}", stacklevel=2)
 
     @property
     def processor_s(self) -> float:
@@ -128,6 +135,15 @@ class CertifiedFront:
                 self._added.append(exact)
 
     # ---------------------------------------------------------------- private
+
+    def _least(self) -> int:
+        """Designs that no bound rules out, so that no result will; estimated from some of them."""
+        bounds = self._bounds[self._order]
+        step = max(1, len(bounds) // ASKED)
+        return step * sum(
+            not ((bounds <= own).all(axis=1) & (bounds < own).any(axis=1)).any()
+            for own in bounds[::step]
+        )
 
     def _open(self, places: NDArray[np.intp], exact: Sequence[Floats] | Floats) -> NDArray[np.intp]:
         """Those of some designs whose bound no exact result dominates, but for the share."""

@@ -11,7 +11,7 @@ from carsim.metrics import METRICS
 from carsim.metrics.metric import finite
 from carsim.report.figures.pareto import heading
 from carsim.report.run_words import on_a_board
-from carsim.report.stored_study import StoredStudy
+from carsim.report.stored_study import StoredStudy, own_objectives
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,9 +32,10 @@ def front_table(study: StoredStudy) -> Table:
 
     After many axes, objectives would stand far from the numbers, so that they come first.
     """
-    columns = [*study.axes, *study.objectives]
+    objectives = dict.fromkeys([*study.objectives, *own_objectives(study.facts)])
+    columns = [*study.axes, *objectives]
     if len(study.axes) > MOST_AXES:
-        columns = [*study.objectives, *study.axes]
+        columns = [*objectives, *study.axes]
     rows = _different(study)
     if len(rows) > MOST_ROWS:  # from one end of the front to the other
         places = np.linspace(0, len(rows) - 1, MOST_ROWS).astype(int)

@@ -25,9 +25,6 @@ MEANINGS = {
 }
 """Status of a result, in words."""
 
-DEFAULT_OBJECTIVES = {"seconds_per_video": "min", "energy_per_video_j": "min"}
-"""Objectives of a study that names none."""
-
 
 @dataclass(frozen=True)
 class StoredStudy:
@@ -53,30 +50,28 @@ class StoredStudy:
     def of(cls, store: Store) -> "StoredStudy":
         """The study of a store."""
         facts = store.facts
-        objectives = facts["objectives"] or DEFAULT_OBJECTIVES
         axes, constraints = tuple(facts["axes"]), tuple(facts["constraints"])
         # Digests are written when its command ends.
         ended = store.path is not None and store.path.with_name(DIGESTS).exists()
         is_proven = ended and facts["kind"] == "front"
-        return cls(facts, axes, objectives, constraints, frame_of(store), is_proven)
+        return cls(facts, axes, own_objectives(facts), constraints, frame_of(store), is_proven)
 
     def seen(
         self, objectives: Mapping[str, str] | None, constraints: Sequence[str]
     ) -> "StoredStudy":
         """The study with other objectives, if there are any, and further constraints.
 
-        A proven front answers for some of its objectives, and with limits to any: what dominates a
-        point is within limits that the point meets.
+        A front answers for some of its objectives, and with limits to any: what dominates a point
+        is within limits that the point meets.
 
         Raises:
             InputError: A sweep has left points out that may be on another front.
         """
-        wanted, known = dict(objectives or self.objectives), directions(self.objectives)
+        wanted, known = dict(objectives or self.objectives), directions(self.objectives).items()
         limits = [Expression(text, "constraint").limited.items() for text in constraints]
-        is_known = wanted.items() <= self.objectives.items()
-        is_answered = is_known and all(each and each <= known.items() for each in limits)
         is_own = wanted == self.objectives and not constraints
-        if not is_own and not (self.is_proven and is_answered):
+        is_known = self.facts["kind"] == "front" and wanted.items() <= self.objectives.items()
+        if not is_own and not (is_known and all(each and each <= known for each in limits)):
             self.check_whole()
         return replace(self, objectives=wanted, constraints=(*self.constraints, *constraints))
 
@@ -139,7 +134,7 @@ class StoredStudy:
         Raises:
             InputError: An objective or a constraint that is none.
         """
-        kept, own = self.counted, self.facts["objectives"] or DEFAULT_OBJECTIVES
+        kept, own = self.counted, own_objectives(self.facts)
         try:
             if self.objectives.items() < own.items():
                 kept = pareto(kept, own).drop(columns="knee")
@@ -150,9 +145,19 @@ class StoredStudy:
             raise
 
     @property
+    def so_far(self) -> str:
+        """Empty, or `` so far`` where points without a result may be on the front."""
+        return " so far" if self.is_part and not self.is_proven else ""
+
+    @property
     def knee(self) -> "pd.DataFrame":
         """The compromise on the front: one row, or none without a front."""
         return self.front[self.front["knee"].astype(bool)]
+
+
+def own_objectives(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Objectives of a stored study."""
+    return facts["objectives"] or {"seconds_per_video": "min", "energy_per_video_j": "min"}
 
 
 def read_study(folder: Path) -> StoredStudy:

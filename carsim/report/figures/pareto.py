@@ -64,7 +64,8 @@ def front_plot(studies: "Mapping[str, StoredStudy]") -> Plot:
     objectives = {each: first.objectives[each] for each in shown}
     if len(studies) == 1:
         title = (
-            f"{name}: {len(first.front):,} of {count(len(first.counted), 'point')} on the front. "
+            f"{name}: {len(first.front):,} of {count(len(first.counted), 'point')} on the front"
+            f"{first.so_far}. "
         )
         title = f"{title}{origin_note(first.counted)}".removesuffix(". ")
         series = _points(first, objectives, x, y)
@@ -94,7 +95,7 @@ def _points(study: "StoredStudy", objectives: Mapping[str, str], x: str, y: str)
         series.append(replace(line, name="front of these two alone" if is_apart else ""))
     third = [*study.objectives][2:3]
     shade = {"shade": front[third[0]].tolist(), "shade_label": heading(third[0])} if third else {}
-    name = f"on the front, {len(front):,}"
+    name = f"on the front{study.so_far}, {len(front):,}"
     series.append(_marks(name, study, front, x, y, style.BLUE, size=4, **shade))
     look: dict[str, Any] = {"size": 10, "marker": "d", "hollow": True}
     name = " ".join(["knee, point", *map(str, study.knee["point"])])
