@@ -184,7 +184,7 @@ def _show_front(
         proven = "the front is exact once the sweep has ended"
         if study.is_proven:
             proven = "for all others it is proven that they are not on the front"
-        if study.is_proven and (share := study.facts.get("within")):
+        if share := study.facts.get("within"):
             others = "all others that fit"
             if study.constraints != tuple(study.facts["constraints"]):
                 others += f" and keep each limit with {100 * share:g} % to spare"
@@ -238,7 +238,7 @@ def _run_command(study: "StoredStudy", number: int) -> str:
 def as_document(study: "StoredStudy") -> dict[str, Any]:
     """The front of a study for JSON."""
     records = json.loads(study.front.to_json(orient="records"))
-    within = study.facts.get("within", 0.0)
+    within = study.facts.get("within")
     return {"objectives": study.objectives, "within": within, "front": records}
 
 

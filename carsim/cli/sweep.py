@@ -109,7 +109,7 @@ def show_results(
         if done.dominated or done.misfits:
             lacks = Counter(part for parts in done.misfits.elements() for part in parts)
             lacking = "".join(f"; {n:,} lack {part}" for part, n in lacks.most_common())
-            share = found.facts["within"]
+            share = click.get_current_context().params["within"]
             what = f"at most {100 * share:g} % better" if share else "dominated"
             proven = f"{done.dominated:,} proven {what}, {done.misfits.total():,} cannot fit"
             had = f"{counts.total():,} evaluated or refused"

@@ -35,14 +35,13 @@ from carsim.explore.evaluate import Asked, Evaluator, at_once
 from carsim.explore.grid import Cell, Floats, GridStudy
 from carsim.explore.pareto import directions
 from carsim.explore.points import DECISION_PATHS as SOFT
+from carsim.explore.unhindered import Unhindered, buffer_traffic, unhindered
 from carsim.hardware.technology.base import Resources
 from carsim.machine.batches import Batches
-from carsim.machine.builders import BUILDERS
 from carsim.machine.hardware import Columns, Hardware, structure_of
 from carsim.machine.lanes import Ints, Step, lower
-from carsim.machine.phase import Outcome, Phase, Timing, outcome
+from carsim.machine.phase import Outcome, Phase
 from carsim.machine.phase_ops import at_residual, felt_by_mlp, mlp_ops
-from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import simulate_designs
 from carsim.metrics import METRICS, PHASES, Setting
@@ -90,43 +89,6 @@ NOTHING: Floats = np.zeros(())
 
 WORK = ("cycles", "macs", "vector_ops", "sram_bytes")
 LAYERS = tuple(name for name in PHASES if name != "mlp")
-
-
-class Unhindered(Phases):
-    """Phases in which no core ever waits for a memory, a dispatcher or another core."""
-
-    def _take(self, kind: str, *given: Any) -> Outcome:
-        phase = BUILDERS[kind](self.hw, *given)
-        found = _unhindered(replace(phase, dispatch=None))
-        return replace(found, booked=_streams(self.hw, phase.steps, phase.n))
-
-
-def _streams(hw: Hardware, steps: Iterable[Step], n: int) -> Ints:
-    """The first lane's traffic through weight buffers and KV buffers, int64[n, 2 x 2 x (1 + M)].
-
-    Of each: compute cycles and bytes by memory; 0 and bytes of one core by memory.
-    """
-    found = np.zeros((n, 2, 2, 1 + len(hw.paths)), np.int64)
-    for step in steps:
-        if step.path >= 0:
-            cores = np.maximum(1, step.tile_bytes[:, 0] // hw.design.machine.tile_bytes)
-            mine = found[:, int(step.is_kv)]
-            mine[:, 0, 0] += step.cycles[:, 0]
-            mine[:, 0, 1 + step.path] += step.stream_bytes[:, 0]
-            mine[:, 1, 1 + step.path] += step.stream_bytes[:, 0] // cores
-    return found.reshape(n, -1)
-
-
-def _unhindered(phase: Phase, exchanges: bool = True) -> Outcome:
-    """The outcome of n phases in which nobody waits."""
-    ended = np.zeros((phase.n, phase.lanes), np.int64)
-    times = np.zeros((5, len(phase.steps), *ended.shape), np.int64)
-    for step, own in zip(phase.steps, times.swapaxes(0, 1), strict=True):
-        own[:4] = ended
-        ended = ended + step.pre_cycles + step.cycles - (0 if exchanges else step.exchange_cycles)
-        own[4] = ended
-    none = np.zeros(phase.n, np.int64)
-    return outcome(phase, Timing.of(times, none, none))
 
 
 def _decided(asked: Asked, evaluator: Evaluator) -> Cell:
@@ -203,14 +165,14 @@ def _mlp_work(hw: Hardware, rule: ReplayRule | None, dense: bool) -> Ints:
     def of(steps: tuple[Step, ...]) -> Outcome:
         none = np.zeros_like(computing)
         phase = Phase(steps, hw.latencies, none, np.zeros((len(none), len(hw.paths)), np.int64))
-        return _unhindered(phase, exchanges=False)
+        return unhindered(phase, exchanges=False)
 
     least, evenly = of(lower(hw, ops, together, split=split)), lower(hw, ops, spread, split=split)
     nbytes, cycles = least.dram_bytes.copy(), of(evenly).cycles
     replay = replay_op(model, Share(hw.rows - computing), damped=rule is not None and rule.damps)
     nbytes[:, hw.replay_path] += replay.replay_bytes
     figures = (cycles, least.macs, least.vector_ops, least.sram_bytes)
-    found = np.column_stack([*figures, nbytes, _streams(hw, evenly, len(computing))])
+    found = np.column_stack([*figures, nbytes, buffer_traffic(hw, evenly, len(computing))])
     return found.reshape(designs, n, -1)
 
 

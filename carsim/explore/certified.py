@@ -33,8 +33,8 @@ CHUNK = 32
 BLOCK = 1 << 13
 """Designs that are compared with the front at a time."""
 
-ASKED, MANY = 256, 20_000
-"""Designs from which it is estimated how many have to be evaluated, and how many are told."""
+MANY = 20_000
+"""After so many evaluations, with more designs left, it is told how fewer would do."""
 
 
 class CertifiedFront:
@@ -79,10 +79,7 @@ class CertifiedFront:
         places = np.flatnonzero(~self._lacks.any(axis=0))
         self._order: NDArray[np.intp] = places[np.argsort(_score(self._bounds[places]))]
         self._pending: NDArray[np.intp] = self._order[:0]
-        if not within and (least := self._least()) > MANY:
-            note = f"bounds rule out few designs: some {least:,} have to be evaluated at least"
-            cure = "a share (within, such as 0.01) leaves out those that are hardly better"
-            warnings.warn(f"{note}; {cure}", stacklevel=2)
+        self._within, self._evaluated = within, 0
 
     @property
     def processor_s(self) -> float:
@@ -119,6 +116,14 @@ class CertifiedFront:
         Raises:
             SolverError: A result is better than its bound.
         """
+        left = self.total - self.dominated - self.misfits.total()
+        self._evaluated += len(results)
+        if not self._within and self._evaluated - len(results) < MANY <= self._evaluated < left / 2:
+            note = (
+                f"{self._evaluated:,} of at most {left:,} designs are evaluated, as many are nearly"
+            )
+            cure = "start it again with a share, such as within 0.01, to leave out most"
+            warnings.warn(f"{note} equal; {cure}", stacklevel=2)
         for point, row in results:
             if row["status"] != "ok" or any(row.get(name) is None for name in self._signs):
                 continue
@@ -135,15 +140,6 @@ class CertifiedFront:
                 self._added.append(exact)
 
     # ---------------------------------------------------------------- private
-
-    def _least(self) -> int:
-        """Designs that no bound rules out, so that no result will; estimated from some of them."""
-        bounds = self._bounds[self._order]
-        step = max(1, len(bounds) // ASKED)
-        return step * sum(
-            not ((bounds <= own).all(axis=1) & (bounds < own).any(axis=1)).any()
-            for own in bounds[::step]
-        )
 
     def _open(self, places: NDArray[np.intp], exact: Sequence[Floats] | Floats) -> NDArray[np.intp]:
         """Those of some designs whose bound no exact result dominates, but for the share."""

@@ -7,9 +7,8 @@ common is kept from one to the next. A point that is refused or does not fit is 
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from time import process_time
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -20,8 +19,7 @@ from carsim.cost.fit import FitReport
 from carsim.decisions.choose import Sources
 from carsim.decisions.trace import Trace, dense
 from carsim.design import Design, override
-from carsim.design.load import PRESET_PATHS, read_design
-from carsim.explore.axis import PSEUDO_PATHS
+from carsim.explore.designs import Designs
 from carsim.explore.points import DECISION_PATHS, Point
 from carsim.explore.study import Study, trace_names
 from carsim.machine.batches import Batches, make_batches
@@ -31,7 +29,6 @@ from carsim.machine.ranges import bytes_of_step
 from carsim.machine.row import Candidate, RowResult, simulate_rows
 from carsim.machine.variants import BASE, Variant, own_variant
 from carsim.metrics import Setting, figures
-from carsim.runs.first import open_design
 from carsim.runs.pipeline import fit_of, sources_of
 from carsim.workload.geometry import Video
 from carsim.workload.workload import workload_of
@@ -85,6 +82,7 @@ class Evaluator:
         study: The study.
 
     Attributes:
+        designs: Designs of the points.
         machines: The machine, and what points share of it.
         together: As many points are worth evaluating together.
     """
@@ -96,7 +94,7 @@ class Evaluator:
             lambda traces: sum(trace.replay.nbytes for trace in traces)
         )
         self.together = 32 if study.file.fidelity == SOLVED else 1
-        self.fixed = cache(self._fixed)
+        self.designs = Designs(study)
 
     def evaluate(self, points: Sequence[Point]) -> list[Row]:
         """A row for each point: ``status``, ``reason``, its processor ``seconds``, and metrics."""
@@ -119,7 +117,7 @@ class Evaluator:
         Raises:
             InputError: The point is refused.
         """
-        design = self.design(changes) if design is None else design
+        design = self.designs.of(changes) if design is None else design
         sources = self._sources(design, changes)
         video = _asked_for(sources.video, changes)
         sources.check_sets(video)
@@ -128,34 +126,7 @@ class Evaluator:
             raise InputError("replay", f"got {shown(replays)}", "give true or false")
         return Asked(design, sources, video, replays)
 
-    def design(self, changes: Mapping[str, Any]) -> Design:
-        """The design of a point."""
-        name = changes.get("design", next(iter(self.study.designs)))
-        fields = _without(PSEUDO_PATHS, changes)
-        presets = fields.keys() & PRESET_PATHS
-        if presets and presets <= self.study.file.set.keys() and (base := self.fixed(name)):
-            return override(base, _without(PRESET_PATHS, fields))
-        return self._written(name, fields)
-
     # ---------------------------------------------------------------- private
-
-    def _fixed(self, name: str) -> Design | None:
-        """A design with what the study sets; None if that needs values of axes beside it."""
-        fields = _without(PSEUDO_PATHS, self.study.file.set)
-        file = read_design(self.study.design_paths[name])[0]
-        with suppress(InputError):
-            # A machine that the file leaves out is chosen anew for each point.
-            if "machine" in file or not fields.keys() & PRESET_PATHS:
-                return self._written(name, fields)
-        return None
-
-    def _written(self, name: str, fields: Mapping[str, Any]) -> Design:
-        """A design with fields as if its file had them."""
-        if not fields.keys() & PRESET_PATHS:
-            return override(self.study.designs[name], fields)
-        # A preset is merged beneath what the file says, so that the file is read again.
-        texts = [f"{path}={json.dumps(value)}" for path, value in fields.items()]
-        return open_design(self.study.design_paths[name], texts, self.study.workload)
 
     def _rows(self, points: Sequence[Point]) -> list[Row]:
         rows: list[Row] = [{} for _ in points]
@@ -378,10 +349,6 @@ class Kept(Generic[Item]):
 
 
 # -------------------------------------------------------------------- private
-
-
-def _without(paths: Sequence[str], changes: Mapping[str, Any]) -> dict[str, Any]:
-    return {path: value for path, value in changes.items() if path not in paths}
 
 
 def _refused(error: InputError) -> Row:

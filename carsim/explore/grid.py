@@ -87,7 +87,7 @@ class GridStudy:
         self.processor_s = 0.0
         self.shape = tuple(len(axis.values) for axis in study.axes)
         self._evaluator = Evaluator(study)
-        self._base = self._evaluator.fixed(next(iter(study.designs)))
+        self._base = self._evaluator.designs.fixed(next(iter(study.designs)))
         self._fields = None if self._base is None else _checked_fields(self._base, self.axes)
         self._made = lru_cache(KEPT_DESIGNS)(self._make)
 

@@ -104,7 +104,7 @@ class Store(AbstractContextManager["Store"]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def claim(self, study: Study, kind: str, points: int = 0, within: float = 0.0) -> None:
+    def claim(self, study: Study, kind: str, points: int = 0) -> None:
         """Make it the store of a study, or make sure that it is.
 
         Damaged lines are dropped. Results that failed are forgotten, so that their points are tried
@@ -114,7 +114,6 @@ class Store(AbstractContextManager["Store"]):
             study: The study, of which a copy is written beside the store.
             kind: ``sweep``, ``front`` or ``search``.
             points: Points of the study, for readers of a part of them.
-            within: Of a front: share by which points without a result may be better.
 
         Raises:
             InputError: It belongs to another study, or to other code of carsim.
@@ -127,7 +126,7 @@ class Store(AbstractContextManager["Store"]):
             "fingerprint": study.fingerprint,
             "name": study.name,
             "points": points,
-            "within": within,
+            "within": None,
             "pool": study.pool,
             "study": study.text,
             "axes": [axis.name for axis in study.axes],
@@ -143,8 +142,8 @@ class Store(AbstractContextManager["Store"]):
                 cure = "name another folder, or go back to what made it"
                 raise InputError(str(self.path), problem.format(**{**wanted, **self.facts}), cure)
         self._report()
-        if self.damaged or self.facts.get("within") != within:
-            self._write(self.facts | {"within": within}, self._lines())
+        if self.damaged or self.facts.get("within") is not None:
+            self.prove(None)
         self._places = {key: at for key, at in self._places.items() if at.status != "failed"}
         if self.path is not None:
             copy = self.path.with_name(STUDY_FILE)
@@ -154,6 +153,14 @@ class Store(AbstractContextManager["Store"]):
                     copy.write_text(study.text, encoding="utf-8")
             except OSError as error:
                 raise unwritable(copy, error) from None
+
+    def prove(self, within: float | None) -> None:
+        """Note that no point without a result is better than the front by more than a share.
+
+        Args:
+            within: The share; None while that is not known.
+        """
+        self._write(self.facts | {"within": within}, self._lines())
 
     def add(self, results: Iterable[tuple[Point, Row]]) -> None:
         """Store results, all or none of them; those that are there already stay as they are.
@@ -207,7 +214,7 @@ class Store(AbstractContextManager["Store"]):
         """
         name = self.facts["name"].removesuffix(RESCUED) + RESCUED
         with Store(path) as new:
-            new._write({**self.facts, "name": name}, self._lines())
+            new._write({**self.facts, "name": name, "within": None}, self._lines())
 
     # ---------------------------------------------------------------- private
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from carsim.base.errors import InputError
 from carsim.base.yaml_file import shown
 from carsim.explore.certified import CertifiedFront
-from carsim.explore.grid import GridStudy
+from carsim.explore.grid import GridStudy, Step
 from carsim.explore.points import Point, chunks_of, make_points
 from carsim.explore.searcher import Searcher
 from carsim.explore.store import Store, open_folder
@@ -211,23 +211,14 @@ def fill(
         KeyboardInterrupt: Ctrl-C was pressed; what was under way has been stored.
     """
     with interruptible() as stop:
-        told = begun = monotonic()
-
-        def step(done: int, designs: int) -> None:
-            nonlocal told
-            if stop():
-                raise KeyboardInterrupt(f"{GOES_ON}, with bounds from the beginning")
-            if monotonic() > told + TOLD_S:
-                told = monotonic()
-                tell(Progress(0, 0, told - begun, Counter(), bounded=(done, designs)))
-
+        begun = monotonic()
         if not 0 <= within < 1 or (within and not front_only):
             cure = "give a share of at least 0 and below 1, with `front_only`"
             raise InputError("`within`", f"got {shown(within)}", cure)
         kind = "search" if points is not None else "front" if front_only else "sweep"
         study = study.lean if front_only else study
         if store.facts:  # refused before bounds are computed
-            store.claim(study, kind, within=within)
+            store.claim(study, kind)
         has_processes = scheduler is None and workers != 0
         if has_processes:
             prepare()  # while it imports, points are made and what is stored is read
@@ -236,13 +227,16 @@ def fill(
             chooser = Searcher(study, seed, points)
         elif front_only:
             with closing(Processes(study, workers)) if has_processes else nullcontext() as own:
-                chooser = CertifiedFront(GridStudy(study, own, step), within)
+                chooser = CertifiedFront(GridStudy(study, own, _step(stop, tell)), within)
         else:
             chooser = AllPoints(make_points(study))
-        store.claim(study, kind, chooser.total, within)
+        store.claim(study, kind, chooser.total)
         chooser.resume(store)
         crew = partial(start_crew, study, workers, scheduler)
-        return replace(work_off(store, chooser, crew, stop, tell), whole_s=monotonic() - begun)
+        done = work_off(store, chooser, crew, stop, tell)
+        if front_only and not done.counts["failed"]:
+            store.prove(within)
+        return replace(done, whole_s=monotonic() - begun)
 
 
 def work_off(
@@ -288,6 +282,21 @@ def work_off(
     if stop() and progress().finished < chooser.total:
         raise KeyboardInterrupt
     return progress()
+
+
+def _step(stop: Stop, tell: Tell) -> Step:
+    """Tells every now and then of how many designs there are bounds, and ends when it is asked."""
+    told = begun = monotonic()
+
+    def step(done: int, designs: int) -> None:
+        nonlocal told
+        if stop():
+            raise KeyboardInterrupt(f"{GOES_ON}, with bounds from the beginning")
+        if monotonic() > told + TOLD_S:
+            told = monotonic()
+            tell(Progress(0, 0, told - begun, Counter(), bounded=(done, designs)))
+
+    return step
 
 
 @contextmanager

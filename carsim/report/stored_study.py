@@ -7,7 +7,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from carsim.base.digests import DIGESTS
 from carsim.base.errors import InputError
 from carsim.explore.expression import Expression
 from carsim.explore.frame import frame_of
@@ -36,7 +35,6 @@ class StoredStudy:
         objectives: Metric -> ``min`` or ``max``.
         constraints: Conditions that results have to meet.
         frame: All results, see :func:`carsim.explore.frame.frame_of`.
-        is_proven: Of a front: no point without a result is on it.
     """
 
     facts: Mapping[str, Any]
@@ -44,17 +42,13 @@ class StoredStudy:
     objectives: dict[str, str]
     constraints: tuple[str, ...]
     frame: "pd.DataFrame"
-    is_proven: bool = False
 
     @classmethod
     def of(cls, store: Store) -> "StoredStudy":
         """The study of a store."""
-        facts = store.facts
+        facts = store.facts | ({"within": None} if store.damaged else {})
         axes, constraints = tuple(facts["axes"]), tuple(facts["constraints"])
-        # Digests are written when its command ends.
-        ended = store.path is not None and store.path.with_name(DIGESTS).exists()
-        is_proven = ended and facts["kind"] == "front"
-        return cls(facts, axes, own_objectives(facts), constraints, frame_of(store), is_proven)
+        return cls(facts, axes, own_objectives(facts), constraints, frame_of(store))
 
     def seen(
         self, objectives: Mapping[str, str] | None, constraints: Sequence[str]
@@ -143,6 +137,11 @@ class StoredStudy:
             if error.place == "objectives":  # nothing counts
                 return self.counted.head(0).assign(knee=False)
             raise
+
+    @property
+    def is_proven(self) -> bool:
+        """No point without a result is on the front, but for a share that its sweep allowed."""
+        return self.facts.get("within") is not None
 
     @property
     def so_far(self) -> str:

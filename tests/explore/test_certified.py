@@ -10,7 +10,7 @@ from contextlib import closing, nullcontext
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from explore_study import die, die_sending, make_study
+from explore_study import die, die_sending, make_study, spoilt
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -262,9 +262,45 @@ def test_another_front_of_some_points_is_refused(tmp_path, monkeypatch):
     with Store() as begun:
         begun.claim(study, "sweep", 12)
         assert StoredStudy.of(begun).is_part
+    with Store() as begun:
+        begun.claim(study, "front", 12)
+        stored = StoredStudy.of(begun)
+        assert (stored.so_far, stored.seen(None, ["latency_s <= 1"]).so_far) == (" so far",) * 2
     monkeypatch.setattr("carsim.explore.sweep.CertifiedFront", None)  # no bounds are computed
     with pytest.raises(InputError, match="another study"):
         sweep(make_study(tmp_path, objectives=["dsp"]), tmp_path / "out", front_only=True)
+
+
+def test_a_share_leaves_out_what_is_hardly_better(tmp_path, monkeypatch):
+    monkeypatch.setattr("carsim.explore.certified.CHUNK", 1)
+    monkeypatch.setattr("carsim.explore.certified.MANY", 5)
+    axes = {"board.fabric_clock_mhz": [100.0 + n for n in range(40)], "policy.batch": [2, 4]}
+    axes["machine.cores"] = [1, 2, 4]
+    study = make_study(tmp_path, axes=axes, objectives=["latency_s", "energy_per_video_j", "dsp"])
+    out = str(tmp_path / "out")
+
+    def call(*options):
+        return CliRunner().invoke(carsim, [*options]).output
+
+    how = ["--front-only", "--workers", "0", "--out", out]
+    said = call("sweep", str(tmp_path / "study.yaml"), *how, "--within", "0.3")
+    assert " proven at most 30 % better, " in said
+    assert " on the front\n" in said
+    few = len(read_study(tmp_path / "out").frame)
+    share = "a point of it is at most 30 % worse in each objective"
+    assert f"for all others that fit, it is proven that {share}" in call("report", out, "--front")
+    limited = call("report", out, "--front", "--constraint", "latency_s <= 1")
+    assert "all others that fit and keep each limit with 30 % to spare, it is proven" in limited
+    assert json.loads(call("report", out, "--front", "--json"))["within"] == 0.3
+    with pytest.warns(UserWarning, match="designs are evaluated, as many are nearly equal; start"):
+        whole = sweep(study, out, workers=0, front_only=True)
+    assert few < len(whole) < 240
+    assert "proven that they are not on the front" in call("report", out, "--front")
+    spoilt(tmp_path / "out", 1 + len(whole))
+    assert "on the front so far" in call("report", out, "--front")
+    for within, front_only in ((0.1, False), (1.0, True), (-0.1, True), (math.nan, True)):
+        with pytest.raises(InputError, match=r"`within`: got .*; give a share of at least 0"):
+            sweep(study, workers=0, front_only=front_only, within=within)
 
 
 def test_processes_share_the_work_of_bounds(tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ from tiny import DESIGN_YAML, tiny_design, tiny_trace
 from carsim.decisions.replay import InputChange
 from carsim.decisions.trace import save_trace
 from carsim.design import override
+from carsim.explore.designs import Designs
 from carsim.explore.evaluate import Evaluator
 from carsim.explore.points import make_points
 from carsim.explore.study import load_study
@@ -172,8 +173,8 @@ def test_a_preset_of_all_points_gives_what_the_command_line_does(
     axes = {"machine.weight_buffer_kib": [512, 1024], "machine.cores": [1, 2]}
     study = {"design": design, "traces": None, "workload": "text:16+4", "set": shared}
     loaded = make_study(tmp_path, axes=axes, **study)
-    evaluator = Evaluator(loaded)
-    assert (evaluator.fixed(design) is not None) == is_read_once
+    designs = Designs(loaded)
+    assert (designs.fixed(design) is not None) == is_read_once
     for point in make_points(loaded):
         texts = [f"{path}={json.dumps(value)}" for path, value in point.changes.items()]
-        assert evaluator.design(point.changes) == open_design(design, texts, loaded.workload)
+        assert designs.of(point.changes) == open_design(design, texts, loaded.workload)
