@@ -191,7 +191,7 @@ def commands_page() -> str:
             ((f"[carsim {name}](#carsim-{name})", text) for name, text in COMMANDS.items()),
         ),
     ]
-    context = click.Context(carsim, info_name="carsim")
+    context = click.Context(carsim, info_name="carsim", **carsim.context_settings)
     for name in COMMANDS:
         command = carsim.get_command(context, name)
         assert command is not None

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from carsim.decisions.replay import Tas
 from carsim.decisions.replay.tas import TasForm
-from carsim.decisions.trace import Geometry
+from carsim.decisions.trace.meta import Geometry
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.structures import Config, DecoderPolicy, LayerRecord, stack_weights
 from carsim.testing.decoder import DecodedLog

@@ -8,7 +8,8 @@ from tiny import tiny_trace
 from trace_maker import make_meta
 
 from carsim.decisions.attention import AttentionPolicy, CacheShape, Draft, Query
-from carsim.decisions.trace import Trace, TraceMeta
+from carsim.decisions.trace import Trace
+from carsim.decisions.trace.meta import TraceMeta
 from carsim.decoder.structures import Array, Config, DecoderPolicy, LayerRecord
 from carsim.testing.decoder import MASK, PROMPT, make_config
 from carsim.testing.decoder import decode_rows as run

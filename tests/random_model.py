@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.decisions.trace import Geometry
+from carsim.decisions.trace.meta import Geometry
 from carsim.decoder.content import Codebook
 from carsim.decoder.model import TEXT_SYMBOLS, DecoderModel
 

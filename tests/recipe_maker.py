@@ -8,7 +8,7 @@ from typing import Any
 from random_model import random_model
 
 from carsim.base.yaml_file import read_mapping
-from carsim.decisions.trace import Geometry
+from carsim.decisions.trace.meta import Geometry
 from carsim.decoder.content import load_codebook
 from carsim.decoder.model import save_model
 from carsim.decoder.recipe import Recipe, parse_recipe

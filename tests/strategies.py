@@ -219,12 +219,11 @@ def videos(draw: st.DrawFn) -> Video:
     return Video(draw(st.integers(1, 3)), draw(st.integers(1, 4)), draw(st.integers(1, 5)))
 
 
-def draw_replay(
-    draw: st.DrawFn, batches: int, video: Video, layers: int, batch: int
-) -> NDArray[np.bool_]:
+def draw_replay(draw: st.DrawFn, batches: int, video: Video, design: Design) -> NDArray[np.bool_]:
     """Decisions bool[G, S, L, B] with frame 0 all computed."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     ratio = draw(st.sampled_from([0.0, 0.3, 0.6, 0.9, 1.0]))
+    layers, batch = design.model.body.n_layers, design.policy.batch
     replay = rng.random((batches, video.n_steps, layers, batch)) < ratio
     replay[:, : video.tokens_per_frame] = False
     return replay
@@ -291,9 +290,7 @@ def cases(draw: st.DrawFn, **changes: Any) -> Case:
         },
     )
     sparse = Streaming(sinks=draw(st.integers(0, 2)), window=draw(st.integers(1, 6)))
-    replay = draw_replay(
-        draw, draw(st.integers(1, 2)), video, design.model.body.n_layers, design.policy.batch
-    )
+    replay = draw_replay(draw, draw(st.integers(1, 2)), video, design)
     return Case(
         design,
         video,

@@ -3,7 +3,7 @@
 import numpy as np
 from random_model import random_model
 
-from carsim.decisions.trace import Geometry
+from carsim.decisions.trace.meta import Geometry
 from carsim.decoder.content import Codebook
 from carsim.decoder.model import DecoderModel
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from trace_maker import make_trace
 
-from carsim.decisions.trace import Geometry, Trace, save_trace
+from carsim.decisions.trace import Trace, save_trace
+from carsim.decisions.trace.meta import Geometry
 from carsim.design import Design, load_design
 from carsim.hardware.technology import Resources
 from carsim.runs.pipeline import run

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from carsim.decisions.attention import Dense
-from carsim.decisions.trace import Geometry
+from carsim.decisions.trace.meta import Geometry
 from carsim.decoder.hf import HfModel
 from carsim.decoder.hf_recipe import CheckpointRecipe
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from carsim.base.section import MOST, PositiveInt
+from carsim.base.sizes import MOST, PositiveInt
 from carsim.decisions.attention import ATTENTION, AttentionPolicy, KvReads, Query, Selection
 from carsim.decisions.attention.base import Ints
 

@@ -6,22 +6,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from toy_policies import in_registry
 
-from carsim.decisions.replay import (
-    RULES,
-    DecoderShape,
-    MachineShape,
-    Point,
-    ReplayRule,
-    RuleWork,
-    Seen,
-)
+from carsim.decisions.replay import RULES, DecoderShape, MachineShape, ReplayRule, RuleWork, Seen
 
 
 class Cosine(ReplayRule):
     """The cosine between a query head and the query that stood there when the row last computed."""
 
     label: ClassVar[str] = "cosine of queries"
-    known_at: ClassVar[Point] = "q"
+    known_at = "q"
     kind: Literal["cosine"] = "cosine"
     head: int = 0
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from carsim.decisions.attention import Dense
 from carsim.decisions.replay import decision_units, unanimous
-from carsim.decisions.trace import Geometry, Trace, TraceMeta
+from carsim.decisions.trace import Trace
+from carsim.decisions.trace.meta import Geometry, TraceMeta
 
 
 def make_meta(**changes: Any) -> TraceMeta:

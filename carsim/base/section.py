@@ -6,12 +6,11 @@ cure, for designs, studies, recipes, traces and results alike.
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, NamedTuple, get_args, get_origin
+from typing import Any, ClassVar, NamedTuple, get_args, get_origin
 
 from pydantic import (
     BaseModel,
     ConfigDict,
-    Field,
     SerializerFunctionWrapHandler,
     ValidationError,
     model_serializer,
@@ -21,15 +20,6 @@ from pydantic import (
 from carsim.base.errors import IgnoredKeyWarning, InputError
 from carsim.base.text import choose, closest, count
 from carsim.base.yaml_file import shown
-
-MOST = 10**9
-"""No count, size or constant of a design comes near it; beyond it, cycles would overflow."""
-
-PositiveInt = Annotated[int, Field(gt=0, le=MOST)]
-NonNegativeInt = Annotated[int, Field(ge=0, le=MOST)]
-PositiveFloat = Annotated[float, Field(gt=0, le=MOST, allow_inf_nan=False)]
-NonNegativeFloat = Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False)]
-ClockMhz = Annotated[float, Field(ge=1, le=10_000, allow_inf_nan=False)]
 
 
 def file_schema(model: type[BaseModel], title: str) -> dict[str, Any]:

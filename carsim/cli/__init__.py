@@ -115,7 +115,9 @@ class LazyGroup(click.Group):
 
 
 @click.command(
-    cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=LazyGroup,
+    lazy=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
 )
 @click.version_option(package_name="carsim")
 def carsim() -> None:

@@ -27,7 +27,7 @@ POINT = ("workload", "tokens_per_s", "hardware_bound_error", "calibrated_error",
     help="'tokens_per_s=24.4 @ text:16+128' (prompt and new tokens), or a CSV file with columns "
     "tokens_per_s, workload and set (changes such as model.preset=llama2_7b); may be repeated.",
 )
-@click.option("--runtime", default="", help="Software on the board and its version.")
+@click.option("--runtime", help="Software on the board and its version.")
 @overriding("Change the design for all points, say machine.overheads.step_us=0")
 @click.option("--out", metavar="FILE", help="Write the overheads as YAML to this new file.")
 @JSON
@@ -43,7 +43,7 @@ def calibrate(design: str, out: str | None, as_json: bool, **given: Any) -> None
     if out is not None and Path(out).exists():
         raise InputError(out, "exists already", "name another file")
     found = fit(measured_points(design, given["measured"], given["overrides"]))
-    section = found.overheads(given["runtime"]).model_dump(mode="json", exclude_defaults=True)
+    section = found.overheads(given["runtime"] or "").model_dump(mode="json", exclude_defaults=True)
     if out is not None:
         write_whole(Path(out), yaml_text(section, is_short=True))
     bound, fitted = Constants(), found.constants

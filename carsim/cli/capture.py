@@ -32,14 +32,10 @@ if TYPE_CHECKING:
     "--workers",
     type=click.IntRange(1, 256),
     default=2,
-    show_default=True,
     help="Processes; changes the time and no bit of the result. A checkpoint has one.",
 )
 @click.option(
-    "--device",
-    default="cpu",
-    show_default=True,
-    help="PyTorch device of recipes whose weights are a checkpoint.",
+    "--device", default="cpu", help="PyTorch device of recipes whose weights are a checkpoint."
 )
 @click.option(
     "--also-from",

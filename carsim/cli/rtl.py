@@ -13,26 +13,21 @@ from carsim.hardware.schedule import DEFAULT
 
 @click.command(short_help="Write the scheduler block for an FPGA.")
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--cores", type=int, default=4, show_default=True, help="Cores, each with a queue.")
-@click.option("--sequences", type=int, default=32, show_default=True, help="Most of a layer.")
-@click.option("--queue", type=int, default=4, show_default=True, help="Instructions a queue holds.")
-@click.option("--data-bits", type=int, default=128, show_default=True, help="Of an instruction.")
+@click.option("--cores", type=int, default=4, help="Cores, each with a queue.")
+@click.option("--sequences", type=int, default=32, help="Most of a layer.")
+@click.option("--queue", type=int, default=4, help="Instructions a queue holds.")
+@click.option("--data-bits", type=int, default=128, help="Of an instruction.")
 @click.option(
-    "--schedule", default=DEFAULT.kind, show_default=True,
+    "--schedule", default=DEFAULT.kind,
     help="How sequences get their cores: drs, static, or tuned (round robin over as many cores as "
     "a table says for the sequences that compute).",
 )  # fmt: skip
 @click.option(
-    "--clock-mhz",
-    type=FiniteRange(1, 1000),
-    default=250.0,
-    show_default=True,
-    help="Clock in the constraints.",
+    "--clock-mhz", type=FiniteRange(1, 1000), default=250.0, help="Clock in the constraints."
 )
 @click.option(
     "--measure/--no-measure",
     default=True,
-    show_default=True,
     help="Synthesise, place and route for the report; takes a minute.",
 )
 def rtl(folder: Path, clock_mhz: float, measure: bool, **size: Any) -> None:

@@ -59,7 +59,6 @@ DIFFERENT = 1
     "--fidelity",
     type=click.Choice(["fluid", "tile"]),
     default="fluid",
-    show_default=True,
     help="Share bandwidth between flows, or request every tile: finer, and some 25 times slower.",
 )
 @click.option("--allow-misfit", is_flag=True, help="Go on with a design that does not fit.")

@@ -29,14 +29,12 @@ UNREACHED = 3
     "--minimise",
     metavar="METRIC",
     default="cost_usd",
-    show_default=True,
     help="With --target: of which metric the least is wanted.",
 )
 @click.option(
     "--boards",
     metavar="NAMES",
     default="all",
-    show_default=True,
     help="With --target: presets of boards, kinds (fpga, asic), or all; separated by commas.",
 )
 @MODEL

@@ -26,7 +26,6 @@ DESIGN, TRACE = "u280_compute_bound", "vilau_8f"
     "--port",
     type=click.IntRange(0, 65535),
     default=8050,
-    show_default=True,
     help="Port on this machine; 0 takes a free one.",
 )
 @click.option("--no-browser", is_flag=True, help="Open no browser; print an address that lets in.")

@@ -17,8 +17,8 @@ from carsim.cli.options import JSON
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from carsim.decisions.trace import Trace, TraceMeta
-    from carsim.decisions.trace.meta import Geometry
+    from carsim.decisions.trace import Trace
+    from carsim.decisions.trace.meta import Geometry, TraceMeta
     from carsim.decisions.trace.stats import TraceStats
 
 

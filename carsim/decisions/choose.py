@@ -15,8 +15,8 @@ from carsim.base.errors import InputError
 from carsim.decisions.attention import AttentionPolicy
 from carsim.decisions.attention.base import Ints
 from carsim.decisions.replay import ReplayRule, Scope
-from carsim.decisions.trace import Decisions, Trace, captured, dense, rescope, rethreshold
-from carsim.decisions.trace.decisions import DecisionShape, check_decisions
+from carsim.decisions.trace import Decisions, Trace, captured, dense
+from carsim.decisions.trace.decisions import DecisionShape, check_decisions, rescope, rethreshold
 from carsim.decisions.trace.meta import STATED
 from carsim.decisions.trace.precision import in_short
 from carsim.decisions.trace.resize import crop, enlarge, layers_at_depth, map_layers, resample

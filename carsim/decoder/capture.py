@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from carsim.base.errors import InputError
 from carsim.base.files import reason
-from carsim.decisions.trace import Trace, TraceMeta
-from carsim.decisions.trace.meta import MeasuredQuality, PerClip
+from carsim.decisions.trace import Trace
+from carsim.decisions.trace.meta import MeasuredQuality, PerClip, TraceMeta
 from carsim.decoder.content import TOKENS_PER_FRAME, Codebook, load_codebook, load_scene
 from carsim.decoder.content.scenes import kept_share
 from carsim.decoder.content.videos import need_videos, read_video

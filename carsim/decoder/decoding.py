@@ -15,8 +15,7 @@ from pydantic import (
 from carsim.base.section import Section
 from carsim.decisions.attention import Attention
 from carsim.decisions.replay import FASTCAR, Pairs, Rule, Scope
-from carsim.decisions.trace import Geometry, TraceMeta
-from carsim.decisions.trace.meta import Tau
+from carsim.decisions.trace.meta import Geometry, Tau, TraceMeta
 from carsim.decoder.structures import DecoderPolicy
 
 Method = Literal["greedy", "top_k"]

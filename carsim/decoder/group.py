@@ -10,19 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.decisions.attention.base import Ints
+from carsim.decisions.attention.base import Array, Ints
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.decoding import TokenSampling
 from carsim.decoder.model import DecoderModel
 from carsim.decoder.sampling import chooser, log_chances, mix_guidance
-from carsim.decoder.structures import (
-    Array,
-    Config,
-    DecoderPolicy,
-    LayerRecord,
-    Weights,
-    stack_weights,
-)
+from carsim.decoder.structures import Config, DecoderPolicy, LayerRecord, Weights, stack_weights
 
 
 @dataclass(frozen=True, eq=False)

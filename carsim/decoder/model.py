@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from carsim.base.errors import InputError
 from carsim.base.files import read_file
-from carsim.decisions.trace import Geometry
+from carsim.decisions.trace.meta import Geometry
 from carsim.decisions.trace.npz import MAX_BYTES, write_bytes
 
 TEXT_SYMBOLS = 256

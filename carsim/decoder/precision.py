@@ -100,8 +100,7 @@ def polishing(x: Array) -> Array:
     sizes = np.abs(x)
     w, most = np.percentile(sizes, PERCENTILE, axis=0), sizes.max(axis=0)
     # A channel that is mostly 0 takes its largest sample, one that is always 0 may take any w.
-    w = np.where(w > 0, w, np.where(most > 0, most, 1))
-    return w.astype(x.dtype)
+    return np.where(w > 0, w, np.where(most > 0, most, 1)).astype(x.dtype)
 
 
 def rounded(x: Array, grouped: Grouped) -> Array:

@@ -21,7 +21,7 @@ from pydantic import (
 from carsim.base.errors import InputError
 from carsim.base.section import Section, explained, file_schema, tuples
 from carsim.decisions.replay import Pairs
-from carsim.decisions.trace import Geometry
+from carsim.decisions.trace.meta import Geometry
 from carsim.decisions.trace.precision import DecoderPrecision
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.decoding import BaseRecipe, FilePath, TokenSampling

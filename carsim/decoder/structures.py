@@ -15,7 +15,7 @@ from carsim.decisions.attention import PLAIN, AttentionPolicy, CacheShape, KvRea
 from carsim.decisions.attention.base import Array as Array
 from carsim.decisions.attention.base import Bools, Ints
 from carsim.decisions.replay import DecoderShape, Replay, Seen
-from carsim.decisions.trace import Geometry
+from carsim.decisions.trace.meta import Geometry
 from carsim.decoder.precision import EXACT, Arithmetic
 
 

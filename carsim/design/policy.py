@@ -6,7 +6,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, WithJsonSchema, field_serializer, field_validator
 
 from carsim.base.registry import OneOf
-from carsim.base.section import MOST, FieldError, GrownSection, Section
+from carsim.base.section import FieldError, GrownSection, Section
+from carsim.base.sizes import MOST
 from carsim.base.yaml_file import shown
 from carsim.decisions.attention import Attention as Attention
 from carsim.decisions.attention import Dense, Streaming

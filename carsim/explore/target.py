@@ -25,8 +25,8 @@ from carsim.base.text import choose
 from carsim.cost.fit import least_buffers_kib
 from carsim.decisions.choose import Sources
 from carsim.decisions.trace import load_trace
-from carsim.design import Design, design_of, override
-from carsim.design.load import preset_board, shipped_presets
+from carsim.design import Design, override
+from carsim.design.load import design_of, preset_board, shipped_presets
 from carsim.explore.evaluate import Asked, Fitted, Machines
 from carsim.explore.expression import Expression
 from carsim.hardware.mapping import MAPPINGS

@@ -4,14 +4,8 @@ from typing import ClassVar
 
 from pydantic import Field, model_validator
 
-from carsim.base.section import (
-    ClockMhz,
-    FieldError,
-    GrownSection,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveInt,
-)
+from carsim.base.section import FieldError, GrownSection
+from carsim.base.sizes import ClockMhz, NonNegativeFloat, NonNegativeInt, PositiveInt
 from carsim.hardware.machine import Placement
 from carsim.hardware.memory.section import Memory
 from carsim.hardware.technology import DefaultTechnology, TechnologySection

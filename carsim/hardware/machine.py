@@ -5,7 +5,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from carsim.base.registry import OneOf
-from carsim.base.section import FieldError, GrownSection, NonNegativeInt, PositiveInt, Section
+from carsim.base.section import FieldError, GrownSection, Section
+from carsim.base.sizes import NonNegativeInt, PositiveInt
 from carsim.base.text import count
 from carsim.base.units import KIB
 from carsim.decisions.replay import Point

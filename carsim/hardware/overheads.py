@@ -4,16 +4,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from carsim.base.section import (
-    ClockMhz,
-    FieldError,
-    GrownSection,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveFloat,
-    PositiveInt,
-    Section,
-)
+from carsim.base.section import FieldError, GrownSection, Section
+from carsim.base.sizes import ClockMhz, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from carsim.base.text import number, span
 
 Control = Literal["bare_metal", "hls_host", "firmware", "npu_runtime", "gpu_stream", "gpu_graph"]

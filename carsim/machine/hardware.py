@@ -25,7 +25,8 @@ from carsim.base.errors import InputError
 from carsim.base.units import bytes_per_cycle
 from carsim.design import Design
 from carsim.hardware.mapping import MAPPINGS, Mapping
-from carsim.hardware.memory import AccessPattern, MemoryPath, Path, memory_path
+from carsim.hardware.memory import AccessPattern
+from carsim.hardware.memory.path import MemoryPath, Path, memory_path
 from carsim.hardware.schedule import Schedule
 from carsim.workload.ops import Stream
 
@@ -352,8 +353,6 @@ def structure_of(design: Design) -> str:
     for name, fields in SECTION_COLUMNS.items():
         for each in fields if raw.get(name) else ():
             raw[name].pop(each, None)
-    buffers = machine.weight_buffer_kib, machine.kv_buffer_kib
-    slots = [kib // machine.tile_kib for kib in buffers]
-    policy = design.policy
-    sizes = policy.batch, policy.tokens_per_step
+    slots = [kib // machine.tile_kib for kib in (machine.weight_buffer_kib, machine.kv_buffer_kib)]
+    sizes = design.policy.batch, design.policy.tokens_per_step
     return json.dumps([raw, slots, sizes, sorted(design.board.memories), design.model.as_json])

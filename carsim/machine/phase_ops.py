@@ -15,9 +15,10 @@ from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import OpsOf
 from carsim.workload import attention, head, mlp
 from carsim.workload.body import Latent
+from carsim.workload.elements import NORM_OPS
 from carsim.workload.head import HeadStep
 from carsim.workload.model import Model
-from carsim.workload.ops import NORM_OPS, Category, Count, Gemm, Op, Share, Stream
+from carsim.workload.ops import Category, Count, Gemm, Op, Share, Stream
 
 
 def qkv_ops(hw: Hardware, rule: ReplayRule | None) -> OpsOf:

@@ -96,11 +96,9 @@ def product(array: Array, gemm: Gemm, supply: Supply) -> Product:
     piece = min(weights, half or rows * cols)
     first = _cycles(piece, supply.fill_bytes_per_cycle or supply.bytes_per_cycle)
     last_piece = -(-compute * piece // weights)
-    drain = 0
-    if half:
-        # Halves that filled up have left meanwhile; the array's columns empty the last one.
-        held = (outputs * of_outputs - 1) % half + 1
-        drain = -(-held // cols)
+    # Halves that filled up have left meanwhile; the array's columns empty the last one.
+    held = (outputs * of_outputs - 1) % half + 1 if half else 0
+    drain = -(-held // cols)
     through = memory + last_piece if memory else 0
     return Product(
         compute_cycles=compute,

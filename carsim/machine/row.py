@@ -285,6 +285,5 @@ def bound_of(row: RowResult, fit: FitReport) -> RowResult:
     whole = not MAPPINGS[row.design.machine.mapping].needs_broadcast
     variant = replace(row.variant, is_bound=True, is_whole=whole)
     joules = energy(row.design, simulation.activity, fit.resources)
-    of_decoding = energy(row.design, simulation.decode_activity, fit.resources)
-    bound = replace(row, variant=variant, simulation=simulation)
-    return replace(bound, energy=joules, decode_energy=of_decoding)
+    decode = energy(row.design, simulation.decode_activity, fit.resources)
+    return replace(row, variant=variant, simulation=simulation, energy=joules, decode_energy=decode)

@@ -1,6 +1,5 @@
 """Every figure is defined once, here; all outputs are renderings of :data:`METRICS`."""
 
-from carsim.metrics.comparison import Comparison as Comparison
 from carsim.metrics.metric import Metric as Metric
 from carsim.metrics.metric import Setting as Setting
 from carsim.metrics.metric import Value as Value

@@ -1,5 +1,4 @@
 """Outputs of a run: one JSON document, and a folder that appears whole or not at all."""
 
 from carsim.report.files import save_report as save_report
-from carsim.report.folder import check_folder as check_folder
 from carsim.report.stored import summary as summary

@@ -117,10 +117,6 @@ class RunComparison:
 
     def document(self) -> dict[str, Any]:
         """All of it as plain data."""
-        metrics = {
-            of: {each.what: _figures(each) for each in self.metrics if each.of == of}
-            for of in self.pairs
-        }
         return {
             "a": _named(self.a),
             "b": _named(self.b),
@@ -128,7 +124,10 @@ class RunComparison:
             "inputs": [each._asdict() for each in self.inputs],
             "notes": list(self.notes),
             "ratios": {each.metric: dict(list(each._asdict().items())[1:]) for each in self.ratios},
-            "metrics": metrics,
+            "metrics": {
+                of: {each.what: _figures(each) for each in self.metrics if each.of == of}
+                for of in self.pairs
+            },
             "breakdown_s_per_video": {each.what: _figures(each) for each in self.breakdown},
         }
 
@@ -165,8 +164,7 @@ def compare(
             if needs_traces and not loaded and work is None:
                 problem = "is a design, and has to be simulated on a trace, as the other was"
                 raise InputError(each.name, problem, "give `traces`")
-            how: dict[str, Any] = {"workload": work, "allow_misfit": allow_misfit}
-            each = stored_run(simulate(each, loaded, **how))
+            each = stored_run(simulate(each, loaded, workload=work, allow_misfit=allow_misfit))
         runs.append(each)
     return RunComparison(*runs)
 

@@ -55,6 +55,8 @@ def save_report(
     Raises:
         InputError: The window is no part of the video, or the folder cannot be written.
     """
+    from carsim.report.figures.utilisation import utilisation_frame
+
     tell = progress or (lambda _: None)
     with whole_folder(Path(folder), overwrite=overwrite, ours=OUTPUT_FILES) as into:
         tell("summary and comparison")
@@ -63,7 +65,8 @@ def save_report(
         _write_text(into / "design.yaml", mark + design_yaml(report.design))
         _write_text(into / "comparison.csv", csv_text(report.to_frame(), index=True))
         tell("utilisation")
-        _write_utilisation(report, into)
+        usage = utilisation_frame(report, usage_by_step(report.chosen))
+        _write_text(into / "utilisation.csv", csv_text(usage, index=True))
         if timeline is not None:
             tell("timeline")
             _write_text(into / "timeline.json", _timeline_json(report, *timeline))
@@ -74,13 +77,6 @@ def save_report(
 
 def _write_text(path: Path, text: str) -> None:
     path.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
-
-
-def _write_utilisation(report: Report, into: Path) -> None:
-    from carsim.report.figures.utilisation import utilisation_frame
-
-    usage = utilisation_frame(report, usage_by_step(report.chosen))
-    _write_text(into / "utilisation.csv", csv_text(usage, index=True))
 
 
 def _timeline_json(report: Report, first: int, stop: int) -> str:

@@ -23,29 +23,26 @@ FIDELITY = {
 """The model of memory at each fidelity, and its error."""
 
 
-def notes_of(report: Report) -> list[str]:
+def notes_of(report: Report) -> Iterator[str]:
     """Notes of a run: misfits, assumptions, options that cannot help and why, model errors."""
     design, rows = report.design, report.rows
-    notes = []
     if not report.fit.fits:
-        notes.append("MISFIT: this design does not fit its board; see the rows of the fit.")
+        yield "MISFIT: this design does not fit its board; see the rows of the fit."
     if not design.machine.include_head:
-        notes.append("The head is left out of this design (machine.include_head: false).")
+        yield "The head is left out of this design (machine.include_head: false)."
     if left_out := rows[0].batches.left_out_rows:
-        notes.append(f"Rows of the trace that fill no batch are left out: {left_out}.")
+        yield f"Rows of the trace that fill no batch are left out: {left_out}."
     share = fetch_ahead_share(report.chosen.simulation)
-    notes.append(
-        f"Fetching ahead across phases, which is not modelled, would save at most {share:.2%}."
-    )
+    yield f"Fetching ahead across phases, which is not modelled, would save at most {share:.2%}."
     depth = design.machine.drs.core_queue_instructions
     waits = report.chosen.seconds_by_category[CATEGORY_LABELS[Category.DRS]]
     if depth is not None and waits > 5e-4 * report.chosen.latency_s:
-        notes.append(
+        yield (
             f"Cores wait for instructions in {waits / report.chosen.latency_s:.1%} of the time, as "
             f"each queue holds {depth}. With an instruction of each sequence in turn, 4 are enough."
         )
-    notes += filter(None, [_no_gain(report)])
-    return [*notes, *_trust(report)]
+    yield from _no_gain(report)
+    yield from _trust(report)
 
 
 def _trust(report: Report) -> Iterator[str]:
@@ -69,7 +66,7 @@ def _trust(report: Report) -> Iterator[str]:
     )
 
 
-def _no_gain(report: Report) -> str:
+def _no_gain(report: Report) -> Iterator[str]:
     """The gain of a central schedule over static ones, where it has next to none."""
     attention = report.rows[-1].variant.attention
     schedules: dict[bool, RowResult] = {}
@@ -77,13 +74,13 @@ def _no_gain(report: Report) -> str:
         if row.variant.replays and not row.is_bound and row.variant.attention == attention:
             schedules.setdefault(SCHEDULES[row.variant.schedule].central, row)
     if len(schedules) < 2:
-        return ""
+        return
     gain = schedules[False].latency_s / schedules[True].latency_s - 1
     if gain >= 0.005:
-        return ""
+        return
     much = f"{'gains' if gain > 0 else 'loses'} {abs(gain):.1%}"
     much = "gains nothing" if abs(gain) < 5e-4 else much
-    return (
+    yield (
         f"{SCHEDULES[schedules[True].variant.schedule].label} {much} here: "
         f"{_why(schedules[False])}. It pays where cores have different numbers of sequences to "
         f"compute and compute is the limit, as in the design {DRS_PRESET}."

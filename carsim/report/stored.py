@@ -23,7 +23,7 @@ from carsim.design import Design
 from carsim.design.load import build_design
 from carsim.explore.code import manifest
 from carsim.hardware.expected import expected_of
-from carsim.hardware.memory import Path as MemoryPath
+from carsim.hardware.memory.path import Path as MemoryPath
 from carsim.hardware.technology.base import FitRow
 from carsim.machine.elasticity import Elasticity
 from carsim.machine.limits import PhaseLimit

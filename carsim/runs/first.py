@@ -31,8 +31,8 @@ from carsim.cost.fit import FitReport, check_fit, least_buffers_kib
 from carsim.decisions.replay import FASTCAR
 from carsim.decisions.trace import load_trace
 from carsim.decisions.trace.stated import stated_trace
-from carsim.design import Design, design_of, load_design
-from carsim.design.load import model_base, read_design
+from carsim.design import Design, load_design
+from carsim.design.load import design_of, model_base, read_design
 from carsim.hardware.mapping import MAPPINGS
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases

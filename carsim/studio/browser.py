@@ -42,8 +42,7 @@ COPY = """(link, command, yaml, words, text) => {
 
 def act_in_the_browser(app: Dash) -> None:
     """Register what needs no answer of the server."""
-    moved = (*(f"{key}-slider" for key in SLIDERS), *PLACES)
-    sliders = [Input(key, "value") for key in moved]
+    sliders = [Input(key, "value") for key in (*(f"{key}-slider" for key in SLIDERS), *PLACES)]
     clicks = [Input(f"copy-{what}", "n_clicks") for what in ("link", "command", "yaml")]
     texts = [State(key, "children") for key in ("command", "yaml")]
     app.clientside_callback(SETTLE, Output("done", "title"), *sliders)

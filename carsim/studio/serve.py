@@ -46,8 +46,7 @@ def serve(
         try:
             listener.bind((HOST, port))
         except (OSError, OverflowError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            problem = f"cannot be used ({reason})"
+            problem = f"cannot be used ({getattr(error, 'strerror', None) or error})"
             raise InputError(f"port {port}", problem, "give another, or 0 for any") from None
         listener.listen(64)
         origin = f"http://{HOST}:{listener.getsockname()[1]}"

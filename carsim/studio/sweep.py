@@ -111,11 +111,10 @@ def opened(state: TabState, folder: Path, ordinal: int) -> TabState:
     work = changes.get("workload", study.workload)
     named = changes.get("trace", () if work else study.traces)
     work = workload_of(work).text if work and not named else ""
-    trace = _found(trace_names(named, "trace")[0], folder, ()) if named else ""
     return replace(
         state,
         design=_found(str(changes.get("design", study.design)), folder, shipped_designs()),
-        trace=trace,
+        trace=_found(trace_names(named, "trace")[0], folder, ()) if named else "",
         changes={path: json.dumps(value) for path, value in fields.items()},
         workload=work,
     )

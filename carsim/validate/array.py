@@ -25,7 +25,7 @@ from carsim.base.groups import grouped
 from carsim.design import load_design
 from carsim.hardware.machine import Array
 from carsim.machine.product import Supply, product
-from carsim.metrics import Comparison
+from carsim.metrics.comparison import Comparison
 from carsim.runs.decode import decode
 from carsim.validate.part import Group, Part
 from carsim.validate.peers import DDR4_BYTES_PER_CYCLE, PEERS, data_rows

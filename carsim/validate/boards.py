@@ -9,24 +9,17 @@ per system; both are fitted to other rows of the same system.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from statistics import fmean, median
 
 import pandas as pd
 
 from carsim.base.groups import grouped
 from carsim.base.text import number, with_ends
-from carsim.hardware.expected import expected_factors
 from carsim.hardware.technology.fpga import Fpga
-from carsim.metrics import Comparison
+from carsim.metrics.comparison import Comparison
 from carsim.runs.calibrate import best_constants
-from carsim.validate.intervals import (
-    Coverage,
-    calibrated_speed,
-    coverage,
-    left_out_speeds,
-    one_factor,
-    pools,
-)
+from carsim.validate.intervals import calibrated_speed, coverage, left_out_speeds, one_factor, pools
 from carsim.validate.part import Group, Part
 from carsim.validate.peers import data_rows
 from carsim.validate.published import SPLITS, Predicted, predict_rows
@@ -106,10 +99,7 @@ def _about(each: Predicted) -> str:
 
 def _calibrated(predicted: Sequence[Predicted]) -> Iterable[Group]:
     """Constants of each system against one factor per system, both fitted to other rows."""
-    ways: dict[str, Callable[[Predicted], object]] = {
-        "row": id,
-        "model": lambda each: each.row.model,
-    }
+    ways: dict[str, Callable[[Predicted], object]] = {"row": id, "model": attrgetter("row.model")}
     for left_out, same in ways.items():
         ours = left_out_speeds(predicted, calibrated_speed, same)
         pairs = zip(ours, left_out_speeds(predicted, one_factor, same), strict=True)
@@ -179,12 +169,9 @@ def _notes(predicted: Sequence[Predicted]) -> Iterable[str]:
     yield _times_per_layer(predicted)
     yield from _repeated(predicted)
     for name, residuals in pools(predicted).items():
-        yield _coverage_text(coverage(name, residuals))
-    for what, same in (
-        ("model", lambda each: each.row.model),
-        ("system", lambda each: each.row.unit),
-    ):
-        yield _order_text(what, order_of(predicted, same))
+        yield coverage(name, residuals).text
+    for what, field in (("model", "row.model"), ("system", "row.unit")):
+        yield _order_text(what, order_of(predicted, attrgetter(field)))
     powers = [row.note for row in _powers(predicted)]
     inside = sum("; inside" in note for note in powers)
     yield f"Published power: inside carsim's interval in {inside} of {len(powers)} rows."
@@ -224,17 +211,6 @@ def _repeated(predicted: Sequence[Predicted]) -> Iterable[str]:
             f"on other numbers of cards that work one after another. They differ from these by "
             f"{100 * fmean(sizes):.1f} % on average: the floor of any calibration."
         )
-
-
-def _coverage_text(found: Coverage) -> str:
-    low, high = found.ends
-    table = expected_factors()[found.pool]
-    return (
-        f"Interval of {found.pool}: a latency is expected to be {table.factor:.2f} times carsim's "
-        f"({table.ends[0]:.2f} to {table.ends[1]:.2f}; {table.systems} systems). Of rows of "
-        f"systems left out, {found.inside / found.rows:.0%} lie inside ({low:.0%} to {high:.0%}; "
-        f"{found.inside} of {found.rows}; 90 % is claimed)."
-    )
 
 
 def _order_text(what: str, pairs: pd.DataFrame) -> str:

@@ -22,16 +22,15 @@ of one under a given load.
 from collections.abc import Callable, Iterator, Mapping
 
 from carsim.base.groups import grouped
-from carsim.hardware.memory import (
-    AccessPattern,
-    Striping,
+from carsim.hardware.memory import AccessPattern, standard
+from carsim.hardware.memory.striping import Striping
+from carsim.hardware.memory.sustained import (
     idle_latency_ns,
     loaded_latency_ns,
     saturated_latency_ns,
-    standard,
     sustained,
 )
-from carsim.metrics import Comparison
+from carsim.metrics.comparison import Comparison
 from carsim.validate.part import Group, Part
 from carsim.validate.peers import data_rows
 

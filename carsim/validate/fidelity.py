@@ -24,7 +24,7 @@ from carsim.machine.limits import phase_limits, shares_by_limit
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import simulate
-from carsim.metrics import Comparison
+from carsim.metrics.comparison import Comparison
 from carsim.validate.part import Group, Part
 from carsim.workload.geometry import Video
 

@@ -21,7 +21,7 @@ from statistics import fmean
 
 from carsim.base.groups import grouped
 from carsim.base.statistics import wilson
-from carsim.hardware.expected import CALIBRATED, EVERY, LEVEL, POOLED, Expected
+from carsim.hardware.expected import CALIBRATED, EVERY, LEVEL, POOLED, Expected, expected_factors
 from carsim.runs.calibrate import MeasuredSpeed, best_constants
 from carsim.validate.published import Predicted
 
@@ -49,6 +49,17 @@ class Coverage:
         """
         found = wilson(self.inside, self.rows)
         return found.low, found.high
+
+    @property
+    def text(self) -> str:
+        """A sentence on the interval of the pool, and on how many rows lie inside."""
+        (low, high), table = self.ends, expected_factors()[self.pool]
+        return (
+            f"Interval of {self.pool}: a latency is expected to be {table.factor:.2f} times "
+            f"carsim's ({table.ends[0]:.2f} to {table.ends[1]:.2f}; {table.systems} systems). Of "
+            f"rows of systems left out, {self.inside / self.rows:.0%} lie inside ({low:.0%} to "
+            f"{high:.0%}; {self.inside} of {self.rows}; 90 % is claimed)."
+        )
 
 
 def interval(pool: str, residuals: Residuals) -> Expected:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from operator import sub, truediv
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -30,7 +30,7 @@ from carsim.decisions.trace.drawn import agreement_of
 from carsim.decisions.trace.shipped import trace_path
 from carsim.design import Design, load_design, override
 from carsim.machine.row import RowResult
-from carsim.metrics import Comparison
+from carsim.metrics.comparison import Comparison
 from carsim.runs.pipeline import run
 from carsim.validate.part import Group, Part
 from carsim.validate.peers import data_rows
@@ -246,14 +246,13 @@ def stock_speedups(body: Body, progress: Callable[[str], None] = lambda _: None)
         ratio = row.replay_ratio
         if not ratio or row.attention != dense.attention:
             continue
-        trace = str(trace_path(f"published_{100 * ratio:.0f}_correlated"))
-        correlated = Workload("trace", traces=(trace,))
+        trace = trace_path(f"published_{100 * ratio:.0f}_correlated")
+        correlated = Workload("trace", traces=(str(trace),))
         works = {"correlated": correlated, "independent": independent(ratio)}
         gain, rival = (dense.latency_s / each for each in (row.latency_s, skipping_s(row, body)))
         for design, (kind, work) in product(map(load_design, STOCK), works.items()):
             progress(f"{design.name}, {kind} decisions at {ratio:.0%}")
-            how: dict[str, Any] = {"allow_misfit": True, "resample_seed": 0, "what_if": False}
-            found = run(design, workload=work, **how)
+            found = run(design, workload=work, allow_misfit=True, resample_seed=0, what_if=False)
             what = f"{design.name}, {ratio:.0%} replay, {kind} decisions"
             ours = found.baseline.latency_s / found.chosen.latency_s
             compared.append(Comparison(what, gain, ours, rival, None, row.source, "x"))

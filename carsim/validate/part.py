@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
 
-from carsim.metrics import Comparison
+from carsim.metrics.comparison import Comparison
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,21 +9,9 @@ made of them are assumed to stay on chip.
 """
 
 from carsim.workload.body import Latent
+from carsim.workload.elements import NORM_OPS, SOFTMAX_OPS, logarithms, residual_ops
 from carsim.workload.model import Model
-from carsim.workload.ops import (
-    NORM_OPS,
-    SOFTMAX_OPS,
-    Category,
-    Count,
-    Gemm,
-    Op,
-    Share,
-    Stream,
-    linear_op,
-    logarithms,
-    residual_ops,
-    weight_gemm,
-)
+from carsim.workload.ops import Category, Count, Gemm, Op, Share, Stream, linear_op, weight_gemm
 
 ROTARY_OPS = 3
 """Per element of rotary embedding: two multiplies and an add."""

@@ -7,7 +7,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from carsim.base.groups import grouped
-from carsim.base.section import FieldError, GrownSection, NonNegativeInt, PositiveInt, Section
+from carsim.base.section import FieldError, GrownSection, Section
+from carsim.base.sizes import NonNegativeInt, PositiveInt
 from carsim.base.yaml_file import shown
 
 Size = Annotated[int, Field(gt=0, le=1_000_000)]

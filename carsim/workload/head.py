@@ -7,20 +7,9 @@ of that list is not counted.
 from math import ceil, log
 from typing import NamedTuple
 
+from carsim.workload.elements import GELU_OPS, NORM_OPS, RESIDUAL_OPS, SOFTMAX_OPS
 from carsim.workload.model import LinearHead, Model
-from carsim.workload.ops import (
-    GELU_OPS,
-    NORM_OPS,
-    RESIDUAL_OPS,
-    SOFTMAX_OPS,
-    Category,
-    Count,
-    Gemm,
-    Op,
-    Share,
-    Stream,
-    weight_gemm,
-)
+from carsim.workload.ops import Category, Count, Gemm, Op, Share, Stream, weight_gemm
 
 GUIDANCE_OPS = 2
 """Per logit of classifier-free guidance: a multiply-add per row of the pair."""

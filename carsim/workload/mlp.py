@@ -2,23 +2,10 @@
 
 import numpy as np
 
+from carsim.workload import elements
 from carsim.workload.body import EXPERT_PARTS, Experts
 from carsim.workload.model import Model
-from carsim.workload.ops import (
-    GELU_OPS,
-    NORM_OPS,
-    RESIDUAL_OPS,
-    SOFTMAX_OPS,
-    Category,
-    Count,
-    Op,
-    Share,
-    Stream,
-    linear_op,
-    logarithms,
-    residual_ops,
-    weight_gemm,
-)
+from carsim.workload.ops import Category, Count, Op, Share, Stream, linear_op, weight_gemm
 
 SILU_OPS = 4
 """Per element of SiLU(gate) * up: exponential, add, divide, multiply."""
@@ -43,21 +30,21 @@ def mlp_ops(
         normed: The norm is done already, as a score needed it.
     """
     body, m, d = model.body, share.m, model.body.hidden_size
-    norm = 0 if normed else m * d * NORM_OPS
+    norm = 0 if normed else m * d * elements.NORM_OPS
     columns = share.columns(d)
     written = share.rows * model.replay.bytes_of(columns) * cached
     if body.experts is not None and not dense:
         return _expert_ops(model, body.experts, share, norm, written)
     width, ff = body.dense_ffn_size, share.columns(body.dense_ffn_size)
-    activated = m * ff * _inner_ops(model) + logarithms(model, "down", m * ff)
+    activated = m * ff * _inner_ops(model) + elements.logarithms(model, "down", m * ff)
     gate_up = linear_op(model, "gate_up", share, d, body.inner_matrices * ff)
     down = linear_op(model, "down", share, width, columns)
     return gate_up._replace(
         vector_ops=gate_up.vector_ops + activated,
-        serial_vector_ops=norm + logarithms(model, "gate_up", m * d),
+        serial_vector_ops=norm + elements.logarithms(model, "gate_up", m * d),
         gathered_elements=m * width,
     ), down._replace(
-        vector_ops=down.vector_ops + m * columns * residual_ops(model),
+        vector_ops=down.vector_ops + m * columns * elements.residual_ops(model),
         replay_bytes=written,
         gathered_elements=m * d,
     )
@@ -65,7 +52,7 @@ def mlp_ops(
 
 def _inner_ops(model: Model) -> int:
     """Element operations per element of the inner layer."""
-    return SILU_OPS if model.body.mlp == "gated" else GELU_OPS
+    return SILU_OPS if model.body.mlp == "gated" else elements.GELU_OPS
 
 
 def _expert_ops(
@@ -95,14 +82,14 @@ def _expert_ops(
         serial_vector_ops=norm_ops, gathered_elements=m * experts.scores
     )
     gate_up = _chosen_op(model, experts, share, (d, inner * ff), (d, inner * shared))._replace(
-        serial_vector_ops=m * experts.count * (SOFTMAX_OPS + experts.active * ROUTER_OPS),
+        serial_vector_ops=m * experts.count * (elements.SOFTMAX_OPS + experts.active * ROUTER_OPS),
         vector_ops=(pairs * ff + m * shared) * _inner_ops(model),
         gathered_elements=pairs * wide + m * wide_shared,
         held_back=True,
     )
     mixed = pairs * MIX_OPS + m * MIX_OPS * (shared > 0)
     down = _chosen_op(model, experts, share, (wide, columns), (wide_shared, columns))._replace(
-        vector_ops=columns * (m * residual_ops(model) + mixed),
+        vector_ops=columns * (m * elements.residual_ops(model) + mixed),
         replay_bytes=replay_bytes,
         gathered_elements=m * d,
     )
@@ -139,6 +126,6 @@ def replay_op(model: Model, share: Share, *, damped: bool = False) -> Op:
     rows, columns = share.rows, share.columns(model.body.hidden_size)
     return Op(
         Category.REPLAY,
-        vector_ops=rows * columns * (RESIDUAL_OPS + damped),
+        vector_ops=rows * columns * (elements.RESIDUAL_OPS + damped),
         replay_bytes=rows * model.replay.bytes_of(columns) * (1 + damped),
     )

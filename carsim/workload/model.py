@@ -5,7 +5,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from carsim.base.section import GrownSection, NonNegativeInt, PositiveInt, Section
+from carsim.base.section import GrownSection, Section
+from carsim.base.sizes import NonNegativeInt, PositiveInt
 from carsim.workload.body import Body, Product, Repeats, Size, check_multiple
 from carsim.workload.precision import Precision, WeightPrecision
 

@@ -4,13 +4,9 @@ An :class:`Op` is a stretch of work that one core does for its sequences: matrix
 operands stream in (weights, or K and V), element operations, and bytes. All figures are for one
 core; a machine of several cores runs one list of ops on each.
 
-Inputs that are polished take a logarithm where they are made (behind the norm, the softmax-weighted
-sum or the SiLU) and an exponential beside the product that they enter, once each.
-
-Simplifications: element operations are counted per element with the small constants below, as a
-vector unit with a fused multiply-add and a table for exponentials executes them; GELU of a gated
-MLP counts as SiLU, a cap on scores or logits as nothing; the head's inputs are not polished.
-Embedding look-ups (one row per token) and RQ-VAE pixel decoding are left out.
+Simplifications: element operations are counted per element
+(:mod:`carsim.workload.elements`). Embedding look-ups (one row per token) and RQ-VAE pixel decoding
+are left out.
 """
 
 from collections.abc import Mapping
@@ -18,6 +14,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from carsim.workload.body import Product
+from carsim.workload.elements import BIAS_OPS, logarithms
 from carsim.workload.model import BIAS_BYTES, Model
 
 
@@ -116,21 +113,6 @@ class Op(NamedTuple):
         return sum([gemm.macs for gemm in self.gemms])
 
 
-NORM_OPS = 4
-"""Per element of RMSNorm: square-accumulate, scale, multiply by the weight, write."""
-SOFTMAX_OPS = 4
-"""Per score: running maximum, exponential, sum, divide."""
-GELU_OPS = 4
-"""Per element of GELU by its tanh form, table-driven."""
-RESIDUAL_OPS = 1
-"""Per element of a residual sum."""
-BIAS_OPS = 1
-"""Per element to which a bias is added."""
-LOGARITHM_OPS = 4
-"""Per logarithm or exponential of polishing: the middle of the 3 to 5 cycles that notes on
-QuartDepth (arXiv 2503.16709) give its vector unit; scaling by w and rounding are among them."""
-
-
 class Share(NamedTuple):
     """The share of a phase that one core works on.
 
@@ -157,16 +139,6 @@ class Share(NamedTuple):
     def columns(self, n: Count) -> Count:
         """Columns, or heads, of the core with the largest share of n."""
         return -(-n // self.of)
-
-
-def logarithms(model: Model, product: Product, elements: Count) -> Count:
-    """Element operations of one logarithm, or one exponential, of each input of a product."""
-    return elements * LOGARITHM_OPS if product in model.polished else 0
-
-
-def residual_ops(model: Model) -> int:
-    """Element operations per element that joins the residual: the sum, and a norm before it."""
-    return RESIDUAL_OPS + NORM_OPS * model.body.post_norms
 
 
 _CATEGORIES: Mapping[Product, Category] = {

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from carsim.base.section import FieldError, NonNegativeInt, PositiveInt, Section
+from carsim.base.section import FieldError, Section
+from carsim.base.sizes import NonNegativeInt, PositiveInt
 from carsim.base.units import rational, scaled
 
 Share = Annotated[float, Field(ge=0.001, le=1, allow_inf_nan=False)]

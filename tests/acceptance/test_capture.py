@@ -15,7 +15,8 @@ from toy_policies import registered
 from carsim.base.errors import InputError
 from carsim.base.yaml_file import read_mapping
 from carsim.cli import carsim
-from carsim.decisions.trace import Trace, captured, load_trace, rethreshold, save_trace, trace_stats
+from carsim.decisions.trace import Trace, captured, load_trace, save_trace, trace_stats
+from carsim.decisions.trace.decisions import rethreshold
 from carsim.decisions.trace.npz import npz_bytes
 from carsim.decoder.calibrate import calibrate
 from carsim.decoder.capture import capture, prepare

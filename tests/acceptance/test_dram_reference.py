@@ -5,8 +5,8 @@ What the rows are and how they are judged is told in :mod:`carsim.validate.dram`
 
 import pytest
 
-from carsim.hardware.memory import STANDARDS, AccessPattern, idle_latency_ns, standard, traffic
-from carsim.hardware.memory.sustained import _efficiency
+from carsim.hardware.memory import STANDARDS, AccessPattern, standard, traffic
+from carsim.hardware.memory.sustained import _efficiency, idle_latency_ns
 from carsim.validate.dram import BOUNDS, NOTES, published_devices, validate_dram
 from carsim.validate.part import Part
 from carsim.validate.peers import data_rows

@@ -144,7 +144,7 @@ def test_ctrl_c_that_a_library_turns_into_another_error_is_one(call, toy, tmp_pa
         except KeyboardInterrupt:
             raise ValueError("a callback has failed") from None
 
-    monkeypatch.setattr("carsim.report.files._write_utilisation", pressed)
+    monkeypatch.setattr("carsim.report.files.usage_by_step", pressed)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         found = call("run", toy[0], "--trace", toy[1], "--out", tmp_path / "out")

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from carsim.cli.validate import validate
-from carsim.metrics import Comparison
+from carsim.metrics.comparison import Comparison
 from carsim.validate import PART_NAMES, parts
 from carsim.validate.part import Group, Part
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hf_maker import edit_config, refused, write_recipe
 
-from carsim.decisions.trace import Geometry
+from carsim.decisions.trace.meta import Geometry
 from carsim.decoder.hf import read_geometry
 
 CONFIG = {"model_type": "llama", "hidden_size": 32, "intermediate_size": 40}

@@ -12,15 +12,7 @@ from carsim.design import load_design, override
 from carsim.design.load import shipped_presets
 from carsim.runs import first
 from carsim.runs.decode import decode
-from carsim.runs.first import (
-    PRECISIONS,
-    Tried,
-    Wish,
-    _chosen,
-    design_text,
-    first_design,
-    open_design,
-)
+from carsim.runs.first import PRECISIONS, Tried, Wish, design_text, first_design, open_design
 from carsim.workload.workload import Workload
 
 SHORT = Workload.at_contexts(64)
@@ -53,14 +45,14 @@ def test_no_single_change_is_better(found: Found) -> None:
             next(each for each in tried if each.choice == choice)
             for choice in (least, least._replace(**change))
         )
-        assert _chosen([own, other]) is own
+        assert first._chosen([own, other]) is own
 
 
 def test_of_the_fastest_the_one_with_the_least_energy_is_chosen(found: Found) -> None:
     """A hair slower for half of the energy counts as the fastest."""
     figures = [(10.0, 8.0), (9.95, 4.0), (6.0, 2.0), (3.0, 1.0)]
     tried = [found[0]._replace(tokens_per_s=s, joules_per_token=j) for s, j in figures]
-    assert _chosen(tried) is tried[1]
+    assert first._chosen(tried) is tried[1]
 
 
 def test_a_precision_is_kept_and_a_board_of_another_technology_takes_its_constants() -> None:

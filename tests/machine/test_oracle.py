@@ -183,7 +183,7 @@ def extreme_cases(draw: st.DrawFn) -> Case:
         reject()
     replay = None
     if design.policy.batch * design.model.body.n_layers < 10_000:
-        replay = draw_replay(draw, 1, video, design.model.body.n_layers, design.policy.batch)
+        replay = draw_replay(draw, 1, video, design)
     return Case(design, video, schedule=draw(st.sampled_from(sorted(SCHEDULES))), replay=replay)
 
 

@@ -33,9 +33,7 @@ def runs(draw: st.DrawFn, rungs: tuple[str, ...] = ("fluid",)) -> Run:
     design = override(design, {"policy.tokens_per_step": draw(st.sampled_from(sizes))})
     sparse = Streaming(sinks=draw(st.integers(0, 2)), window=draw(st.integers(1, 6)))
     policy = draw(st.just(Dense()) | st.just(sparse) | st.sampled_from(POLICIES))
-    replay = draw_replay(
-        draw, draw(st.integers(1, 2)), video, design.model.body.n_layers, design.policy.batch
-    )
+    replay = draw_replay(draw, draw(st.integers(1, 2)), video, design)
     plan = Plan(
         Phases(Hardware(design), draw(st.sampled_from(rungs))),
         video,

@@ -16,9 +16,9 @@ from carsim.design import load_design
 from carsim.machine import parts
 from carsim.metrics import METRICS
 from carsim.metrics.table import RESOURCES
-from carsim.report import check_folder, save_report, summary
+from carsim.report import save_report, summary
 from carsim.report.files import NOTICE, OUTPUT_FILES, REPORT
-from carsim.report.folder import whole_folder
+from carsim.report.folder import check_folder, whole_folder
 from carsim.report.notes import notes_of
 from carsim.report.run_tables import labels, metrics_table
 from carsim.report.stored import read_run, stored

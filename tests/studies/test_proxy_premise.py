@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from random_model import random_model
 
-from carsim.decisions.trace import Geometry
+from carsim.decisions.trace.meta import Geometry
 from carsim.decoder.content import load_codebook
 from studies import thresholds
 from studies.content import CODEBOOK

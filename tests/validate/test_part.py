@@ -2,7 +2,7 @@
 
 import pytest
 
-from carsim.metrics import Comparison
+from carsim.metrics.comparison import Comparison
 from carsim.validate.part import Group, Part
 
 

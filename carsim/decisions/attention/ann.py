@@ -24,7 +24,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from carsim.base.section import NonNegativeInt, PositiveInt
+from carsim.base.sizes import NonNegativeInt, PositiveInt
 from carsim.decisions.attention import search as searching
 from carsim.decisions.attention.base import (
     Array,

@@ -25,7 +25,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from carsim.base.section import NonNegativeInt
+from carsim.base.sizes import NonNegativeInt
 from carsim.decisions.attention import search
 from carsim.decisions.attention.base import (
     Array,

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from carsim.base.section import MOST, NonNegativeInt, PositiveInt
+from carsim.base.sizes import MOST, NonNegativeInt, PositiveInt
 from carsim.decisions.attention.base import AttentionPolicy, Bools, Ints, KvReads, Query, Selection
 
 

@@ -48,7 +48,7 @@ import numpy as np
 from pydantic import Field
 
 from carsim.base.errors import InputError
-from carsim.base.section import NonNegativeFloat
+from carsim.base.sizes import NonNegativeFloat
 from carsim.decisions.attention.base import (
     Array,
     AttentionPolicy,

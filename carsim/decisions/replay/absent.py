@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict, model_validator
 
 from carsim.base.yaml_file import shown
-from carsim.decisions.replay.base import NO_WORK, MachineShape, Point, ReplayRule, RuleWork
+from carsim.decisions.replay.base import NO_WORK, MachineShape, ReplayRule, RuleWork
 
 
 class AbsentRule(ReplayRule):
@@ -17,7 +17,7 @@ class AbsentRule(ReplayRule):
     """
 
     label: ClassVar[str] = "score of a rule that is not installed"
-    known_at: ClassVar[Point] = "q"
+    known_at = "q"
 
     model_config = ConfigDict(extra="allow")
 

@@ -16,7 +16,8 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, get_a
 
 from pydantic import Field
 
-from carsim.base.section import MOST, GrownSection
+from carsim.base.section import GrownSection
+from carsim.base.sizes import MOST
 from carsim.decisions.attention.base import Array, Bools, named
 
 Point = Literal["q", "attention", "residual"]

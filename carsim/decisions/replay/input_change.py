@@ -7,17 +7,10 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from carsim.base.section import MOST, PositiveInt
+from carsim.base.sizes import MOST, PositiveInt
 from carsim.decisions.attention.base import Array, Bools
 from carsim.decisions.attention.search import few_bits
-from carsim.decisions.replay.base import (
-    DecoderShape,
-    MachineShape,
-    Point,
-    ReplayRule,
-    RuleWork,
-    Seen,
-)
+from carsim.decisions.replay.base import DecoderShape, MachineShape, ReplayRule, RuleWork, Seen
 
 SCALE_BITS = 16
 """Scale of a quantised vector: a half-precision number, as presets of models store theirs."""
@@ -51,7 +44,7 @@ class InputChange(ReplayRule):
     """
 
     label: ClassVar[str] = "input change"
-    known_at: ClassVar[Point] = "residual"
+    known_at = "residual"
 
     kind: Literal["input_change"] = "input_change"
     bits: Annotated[int, Field(ge=2, le=16)] | None = Field(

@@ -7,15 +7,7 @@ from pydantic import Field, model_validator
 
 from carsim.base.section import FieldError
 from carsim.decisions.attention.base import Array
-from carsim.decisions.replay.base import (
-    NO_WORK,
-    MachineShape,
-    Point,
-    ReplayRule,
-    RuleWork,
-    Seen,
-    of_layer,
-)
+from carsim.decisions.replay.base import NO_WORK, MachineShape, ReplayRule, RuleWork, Seen, of_layer
 
 Period = Annotated[int, Field(ge=2, le=1024)]
 Computes = Annotated[int, Field(ge=1, le=1023)]
@@ -31,7 +23,7 @@ class Periodic(ReplayRule):
     """
 
     label: ClassVar[str] = "period"
-    known_at: ClassVar[Point] = "q"
+    known_at = "q"
     later: ClassVar[frozenset[str]] = ReplayRule.later | {"computes"}
 
     kind: Literal["periodic"] = "periodic"

@@ -6,10 +6,10 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from carsim.base.section import NonNegativeInt
+from carsim.base.sizes import NonNegativeInt
 from carsim.decisions.attention import search
 from carsim.decisions.attention.base import Array
-from carsim.decisions.replay.base import MachineShape, Point, ReplayRule, RuleWork, Seen
+from carsim.decisions.replay.base import MachineShape, ReplayRule, RuleWork, Seen
 
 TasForm = Literal["released", "paper"]
 """``released``: query before the rotary embedding (the authors' code); ``paper``: query after it,
@@ -34,7 +34,7 @@ class Tas(ReplayRule):
 
     label: ClassVar[str] = "TAS"
     paper: ClassVar[str] = "arXiv 2505.14709"
-    known_at: ClassVar[Point] = "q"
+    known_at = "q"
 
     kind: Literal["tas"] = "tas"
     form: TasForm = Field(

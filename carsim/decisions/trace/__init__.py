@@ -4,12 +4,8 @@ from carsim.decisions.trace.decisions import Decisions as Decisions
 from carsim.decisions.trace.decisions import captured as captured
 from carsim.decisions.trace.decisions import dense as dense
 from carsim.decisions.trace.decisions import replay_ratio as replay_ratio
-from carsim.decisions.trace.decisions import rescope as rescope
-from carsim.decisions.trace.decisions import rethreshold as rethreshold
 from carsim.decisions.trace.file import Trace as Trace
 from carsim.decisions.trace.file import load_trace as load_trace
 from carsim.decisions.trace.file import save_trace as save_trace
-from carsim.decisions.trace.meta import Geometry as Geometry
-from carsim.decisions.trace.meta import TraceMeta as TraceMeta
 from carsim.decisions.trace.shipped import shipped_traces as shipped_traces
 from carsim.decisions.trace.stats import trace_stats as trace_stats

@@ -19,7 +19,7 @@ from carsim.base.environment import library
 from carsim.base.errors import InputError, first_line
 from carsim.base.files import read_json
 from carsim.base.yaml_file import MAX_BYTES
-from carsim.decisions.trace import Geometry
+from carsim.decisions.trace.meta import Geometry
 from carsim.decoder.hf_recipe import Dtype
 from carsim.workload.hf_config import load_hf_config, windows_of
 

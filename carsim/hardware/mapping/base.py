@@ -16,9 +16,9 @@ class Mapping(ABC):
 
     kind: ClassVar[str]
     """Name in YAML: ``machine.mapping``."""
-    splits_attention: ClassVar[bool]
+    splits_attention: ClassVar[bool] = False
     """Attention and its projections are split by heads."""
-    splits_mlp: ClassVar[bool]
+    splits_mlp: ClassVar[bool] = False
     """MLPs, the head and the prompt are split by columns."""
     splits_remainder: ClassVar[bool] = False
     """Sequences left over after whole rounds over the cores are split by columns over all cores."""

@@ -7,5 +7,3 @@ class Batch(Mapping):
     """A sequence per core: FastCar's mapping."""
 
     kind = "batch"
-    splits_attention = False
-    splits_mlp = False

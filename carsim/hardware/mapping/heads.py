@@ -8,4 +8,3 @@ class Heads(Mapping):
 
     kind = "heads"
     splits_attention = True
-    splits_mlp = False

@@ -10,6 +10,4 @@ class Hybrid(Mapping):
     """Batch mapping whose remainder is split by columns; needs the weights in every core."""
 
     kind = "hybrid"
-    splits_attention = False
-    splits_mlp = False
     splits_remainder = True

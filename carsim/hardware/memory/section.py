@@ -6,16 +6,8 @@ from pydantic import Field, model_validator
 
 from carsim.base.errors import InputError
 from carsim.base.registry import OneOf
-from carsim.base.section import (
-    ClockMhz,
-    FieldError,
-    GrownSection,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveFloat,
-    PositiveInt,
-    Section,
-)
+from carsim.base.section import FieldError, GrownSection, Section
+from carsim.base.sizes import ClockMhz, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from carsim.base.units import GIB, MIB
 from carsim.hardware.memory.base import MemoryStandard
 from carsim.hardware.memory.striping import Striping

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from carsim.base.section import GrownSection, PositiveInt
+from carsim.base.section import GrownSection
+from carsim.base.sizes import PositiveInt
 
 if TYPE_CHECKING:
     import simpy  # only the rung that plays every tile loads it

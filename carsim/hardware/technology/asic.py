@@ -40,7 +40,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
-from carsim.base.section import GrownSection, PositiveFloat
+from carsim.base.section import GrownSection
+from carsim.base.sizes import PositiveFloat
 from carsim.base.units import KIB
 from carsim.hardware.technology.base import (
     AnyBoard,

@@ -6,7 +6,8 @@ from functools import cache
 from pydantic import Field, model_validator
 
 from carsim.base.files import packaged_rows
-from carsim.base.section import FieldError, NonNegativeFloat, Section
+from carsim.base.section import FieldError, Section
+from carsim.base.sizes import NonNegativeFloat
 
 
 class Constant(Section):

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from carsim.base.section import NonNegativeFloat
+from carsim.base.sizes import NonNegativeFloat
 from carsim.hardware.technology.constant import CONSTANTS, Constant, rows_of
 
 ENDS = ("value", "low", "high")

@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from carsim.base.section import ClockMhz, FieldError, NonNegativeInt
+from carsim.base.section import FieldError
+from carsim.base.sizes import ClockMhz, NonNegativeInt
 from carsim.hardware.technology.base import AnyBoard, AnyDesign, IdlePower, Resource, Resources
 from carsim.hardware.technology.constant import CONSTANTS, Constant
 from carsim.hardware.technology.fpga import Fpga, operand_bits_of
@@ -130,7 +131,6 @@ def ai_engines_of(array: "Array", fabric_mhz: float, ai_engine_mhz: float) -> in
     103
     """
     # Tiles of the first generation multiply in 8, 16 and 32 bits, the latter also floating point.
-    is_float = array.arithmetic == "fp16"
-    bits = 32 if is_float else max(8, operand_bits_of(array.arithmetic)[0])
+    bits = 32 if array.arithmetic == "fp16" else max(8, operand_bits_of(array.arithmetic)[0])
     products = 8 * STREAM_BYTES / bits
     return math.ceil(array.macs_per_cycle * fabric_mhz / (products * ai_engine_mhz))

@@ -68,9 +68,8 @@ def draw(plot: Plot) -> Figure:
         if is_narrow:  # constrained layout may leave out half of an axis' last number
             figure.set_layout_engine("constrained", w_pad=PAD_IN)
         beside = plot.shares == "y"
-        shares = [panel.share for panel in plot.panels]
         how: dict[str, Any] = {f"share{axis}": plot.shares == axis for axis in "xy"}
-        how["width_ratios" if beside else "height_ratios"] = shares
+        how["width_ratios" if beside else "height_ratios"] = [panel.share for panel in plot.panels]
         size = (1, count) if beside else (count, 1)
         grid = figure.subplots(*size, squeeze=False, **how).flat
         entries: dict[str, Any] = {}

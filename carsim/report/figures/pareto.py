@@ -63,11 +63,8 @@ def front_plot(studies: "Mapping[str, StoredStudy]") -> Plot:
         x = "point"
     objectives = {each: first.objectives[each] for each in shown}
     if len(studies) == 1:
-        title = (
-            f"{name}: {len(first.front):,} of {count(len(first.counted), 'point')} on the front"
-            f"{first.so_far}. "
-        )
-        title = f"{title}{origin_note(first.counted)}".removesuffix(". ")
+        on_front = f"{len(first.front):,} of {count(len(first.counted), 'point')} on the front"
+        title = f"{name}: {on_front}{first.so_far}. {origin_note(first.counted)}".removesuffix(". ")
         series = _points(first, objectives, x, y)
     else:
         title, series = "Pareto fronts", []

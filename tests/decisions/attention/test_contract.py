@@ -8,17 +8,9 @@ from decoder_oracle import naive_rows
 from policy_maker import make_trace
 from toy_policies import TOYS, BestKeys, EverySecondBlock, registered
 
-from carsim.decisions.attention import (
-    ATTENTION,
-    Ann,
-    AttentionPolicy,
-    Dense,
-    Draft,
-    Selection,
-    Streaming,
-)
-from carsim.decisions.trace import TraceMeta
-from carsim.decisions.trace.meta import parse_meta
+from carsim.decisions.attention import ATTENTION, Ann, AttentionPolicy, Dense, Draft, Streaming
+from carsim.decisions.attention.base import Selection
+from carsim.decisions.trace.meta import TraceMeta, parse_meta
 from carsim.decoder.structures import DecoderPolicy
 from carsim.testing import CONTRACTS
 from carsim.testing.attention import decode

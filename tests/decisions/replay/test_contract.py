@@ -16,16 +16,8 @@ from tiny import tiny_design, tiny_trace
 from toy_rules import TOYS, Cosine, registered
 from trace_maker import make_meta
 
-from carsim.decisions.replay import (
-    RULES,
-    InputChange,
-    MachineShape,
-    Periodic,
-    Replay,
-    ReplayRule,
-    RuleWork,
-    Tas,
-)
+from carsim.decisions.replay import RULES, InputChange, Periodic, Replay, ReplayRule, Tas
+from carsim.decisions.replay.base import MachineShape, RuleWork
 from carsim.decisions.trace import Trace, load_trace, save_trace
 from carsim.decoder.structures import LayerRecord
 from carsim.machine.phases import FIDELITIES

@@ -12,19 +12,9 @@ from hypothesis import strategies as st
 from trace_maker import make_quality, make_trace
 
 from carsim.base.errors import InputError
-from carsim.decisions.trace import (
-    Decisions,
-    Trace,
-    captured,
-    dense,
-    load_trace,
-    replay_ratio,
-    rescope,
-    rethreshold,
-    save_trace,
-    trace_stats,
-)
-from carsim.decisions.trace.decisions import DecisionShape, check_decisions
+from carsim.decisions.trace import Decisions, Trace, captured, dense, replay_ratio, trace_stats
+from carsim.decisions.trace.decisions import DecisionShape, check_decisions, rescope, rethreshold
+from carsim.decisions.trace.file import load_trace, save_trace
 from carsim.decisions.trace.resize import crop, enlarge, layers_at_depth, resample
 
 

@@ -8,16 +8,10 @@ from typing import Any
 import pytest
 
 from carsim.base.errors import InputError
-from carsim.hardware.memory import (
-    STANDARDS,
-    AccessPattern,
-    MemoryStandard,
-    idle_latency_ns,
-    standard,
-    sustained,
-)
+from carsim.hardware.memory import STANDARDS, AccessPattern, MemoryStandard, standard
 from carsim.hardware.memory.base import MAPPINGS
 from carsim.hardware.memory.section import Memory, Ports
+from carsim.hardware.memory.sustained import idle_latency_ns, sustained
 from carsim.testing import CONTRACTS
 
 each_row = pytest.mark.parametrize("row", list(STANDARDS.values()), ids=lambda row: row.name)

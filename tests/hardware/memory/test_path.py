@@ -6,9 +6,10 @@ import pytest
 
 from carsim.base.units import bytes_per_cycle, ns_to_cycles
 from carsim.design import load_design
-from carsim.hardware.memory import AccessPattern, memory_path, sustained
-from carsim.hardware.memory.path import port_gbps
+from carsim.hardware.memory import AccessPattern
+from carsim.hardware.memory.path import memory_path, port_gbps
 from carsim.hardware.memory.section import Memory, Ports
+from carsim.hardware.memory.sustained import sustained
 
 ONE = AccessPattern(chunk_bytes=4096)
 

@@ -7,19 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from carsim.base.errors import InputError
-from carsim.hardware.memory import (
+from carsim.hardware.memory import STANDARDS, AccessPattern, standard
+from carsim.hardware.memory.striping import Striping, busy_share
+from carsim.hardware.memory.sustained import (
     ROWS,
-    STANDARDS,
-    AccessPattern,
-    Striping,
     idle_latency_ns,
     loaded_latency_ns,
     saturated_latency_ns,
-    standard,
+    scheduled,
     sustained,
 )
-from carsim.hardware.memory.striping import busy_share
-from carsim.hardware.memory.sustained import scheduled
 
 DDR4 = standard("DDR4-2400")
 SCATTERED = AccessPattern(chunk_bytes=64, random=True)

@@ -9,14 +9,8 @@ import simpy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carsim.hardware.schedule import (
-    BASELINE,
-    REPLAYS,
-    SCHEDULES,
-    Registers,
-    Schedule,
-    slots_per_core,
-)
+from carsim.hardware.schedule import BASELINE, REPLAYS, SCHEDULES, Schedule, slots_per_core
+from carsim.hardware.schedule.base import Registers
 from carsim.testing import CONTRACTS
 
 MASKS = st.lists(st.booleans(), min_size=1, max_size=12)

@@ -13,14 +13,8 @@ from carsim.cost.fit import check_fit
 from carsim.design import Design, load_design
 from carsim.hardware.board import Board
 from carsim.hardware.energy import Energy
-from carsim.hardware.technology import (
-    TECHNOLOGIES,
-    Constant,
-    IdlePower,
-    Resource,
-    Resources,
-    Technology,
-)
+from carsim.hardware.technology import TECHNOLOGIES, IdlePower, Resource, Resources, Technology
+from carsim.hardware.technology.constant import Constant
 from carsim.metrics import METRICS, Setting
 from carsim.metrics.table import RESOURCES
 from carsim.testing.contracts import is_a_technology

@@ -1,0 +1,39 @@
+"""Element operations beside the products of matrices: how many for each element.
+
+They are counted with small constants, as a vector unit with a fused multiply-add and a table for
+exponentials executes them. Inputs that are polished take a logarithm where they are made (behind
+the norm, the softmax-weighted sum or the SiLU) and an exponential beside the product that they
+enter, once each.
+
+Simplifications: GELU of a gated MLP counts as SiLU, a cap on scores or logits as nothing; the
+head's inputs are not polished.
+"""
+
+from typing import Any
+
+from carsim.workload.body import Product
+from carsim.workload.model import Model
+
+NORM_OPS = 4
+"""Per element of RMSNorm: square-accumulate, scale, multiply by the weight, write."""
+SOFTMAX_OPS = 4
+"""Per score: running maximum, exponential, sum, divide."""
+GELU_OPS = 4
+"""Per element of GELU by its tanh form, table-driven."""
+RESIDUAL_OPS = 1
+"""Per element of a residual sum."""
+BIAS_OPS = 1
+"""Per element to which a bias is added."""
+LOGARITHM_OPS = 4
+"""Per logarithm or exponential of polishing: the middle of the 3 to 5 cycles that notes on
+QuartDepth (arXiv 2503.16709) give its vector unit; scaling by w and rounding are among them."""
+
+
+def logarithms(model: Model, product: Product, elements: Any) -> Any:
+    """Element operations of one logarithm, or one exponential, of each input of a product."""
+    return elements * LOGARITHM_OPS if product in model.polished else 0
+
+
+def residual_ops(model: Model) -> int:
+    """Element operations per element that joins the residual: the sum, and a norm before it."""
+    return RESIDUAL_OPS + NORM_OPS * model.body.post_norms
