@@ -64,8 +64,8 @@ def load_model(path: Path) -> DecoderModel:
     """A trained checkpoint: ``.safetensors`` with the arrays of :class:`DecoderModel`.
 
     Its metadata gives ``name`` and, as text, the numbers of
-    :class:`~carsim.decisions.trace.Geometry`. It must have been trained with RMS epsilon 1e-5 and
-    rotary theta 10000.
+    :class:`~carsim.decisions.trace.meta.Geometry`. It must have been trained with RMS epsilon 1e-5
+    and rotary theta 10000.
 
     Raises:
         InputError: The file or its metadata cannot be read, an array is missing or has another

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from carsim.decisions.trace import Geometry
+from carsim.decisions.trace.meta import Geometry
 from carsim.decoder.content import TOKENS_PER_FRAME, Codebook
 from carsim.decoder.model import TEXT_SYMBOLS, DecoderModel
 
