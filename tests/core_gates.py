@@ -76,8 +76,7 @@ class GateCore(wiring.Component):
             | {"word": In(8 * SIDE), "gives": In(1)}
         )
         depth = MOST_TOKENS * MOST_BLOCKS
-        fold = ArrayLayout(BYTES, SIDE)
-        self.buffer = Memory(shape=fold, depth=MOST_SLOTS * MOST_FOLDS, init=[])
+        self.buffer = Memory(shape=ArrayLayout(BYTES, SIDE), depth=MOST_SLOTS * MOST_FOLDS, init=[])
         self.inputs = Memory(shape=BYTES, depth=depth, init=[])
         self.sums, self.residual = (Memory(shape=SUMS, depth=depth, init=[]) for _ in range(2))
 
@@ -201,12 +200,8 @@ class GateMachine(wiring.Component):
         m = Module()
         m.submodules.storage = self.storage
         read = self.storage.read_port(domain="comb")
-        now, last, turn, due, pops, gives = (
-            Signal(16),
-            Signal(),
-            Signal(),
-            *(Signal(2) for _ in "abc"),
-        )
+        now, last, turn = Signal(16), Signal(), Signal()
+        due, pops, gives = (Signal(2) for _ in range(3))
         m.d.sync += now.eq(now + 1)
         heads = []
         for number, core in enumerate(self.cores):

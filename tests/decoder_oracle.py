@@ -101,8 +101,7 @@ class _Row:
 
     def project(self, layer: int, token: int) -> tuple[list[Vector], list[Vector], list[Vector]]:
         shape = self.config.geometry
-        x = self.inputs[layer][token]
-        normed = _norm(x, self.weights.ln_attn[layer], self.config.rms_eps)
+        normed = _norm(self.inputs[layer][token], self.weights.ln_attn[layer], self.config.rms_eps)
         normed = naive_enter(self.weights.arithmetic, "qkv", layer, normed)
         heads = list((normed @ self.weights.w_qkv[layer]).reshape(-1, shape.head_dim))
         keys_end = shape.n_heads + shape.n_kv_heads
@@ -265,5 +264,4 @@ def decode_with(
         also(seen)
 
     state, _ = prefill(config, policy, weights, prompt, MASK)
-    hidden = np.stack([decode_step(state, x, record) for x in embeddings])
-    return DecodedRows(hidden, state, kept)
+    return DecodedRows(np.stack([decode_step(state, x, record) for x in embeddings]), state, kept)

@@ -196,8 +196,7 @@ class Delivery(Bench):
         entered, left, known = Signal(4), Signal(4), Signal()
         instruction = Cat(dut.s_axis_instr_tdata, tid, tlast)
         noted = Signal(len(instruction))
-        own = dut.dispatched & (ranks[tid] % turn[:2] == core)
-        with m.If(own):
+        with m.If(dut.dispatched & (ranks[tid] % turn[:2] == core)):
             m.d.sync += entered.eq(entered + 1)
             with m.If(entered == place):
                 m.d.sync += [noted.eq(instruction), known.eq(1)]

@@ -257,8 +257,7 @@ class Fuzzer:
 
         with np.load(self.base / "toy.npz") as arrays:
             contents = dict(arrays)
-        meta = spoilt(json.loads(str(contents["meta"])), rng)
-        contents["meta"] = np.array(json.dumps(meta))
+        contents["meta"] = np.array(json.dumps(spoilt(json.loads(str(contents["meta"])), rng)))
         with suppress(ValueError, UnicodeEncodeError):
             (folder / "toy.npz").write_bytes(npz_bytes(contents))
             if finding := self._tidy(call("trace", "info", folder / "toy.npz")):
@@ -361,8 +360,7 @@ class Fuzzer:
             return set()
         if isinstance(found, StoredRun):
             return {f"{name}: {value!r}" for name, value in found if name != "notes"}
-        rows = found.frame.drop(columns="seconds").to_dict("records")
-        return {repr(row) for row in rows}
+        return {repr(row) for row in found.frame.drop(columns="seconds").to_dict("records")}
 
     def kills(self, rng: random.Random, folder: Path) -> str:
         """A sweep all of whose processes are killed at some moment, and then resumed."""

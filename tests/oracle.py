@@ -218,8 +218,7 @@ class Oracle:
             elif load == "rows":
                 cycles += rows + (tiles - 1) * max(each, rows) + each + skew
             else:
-                shifted = rows * (array.dataflow != "output_stationary")
-                cycles += tiles * (shifted + each + skew)
+                cycles += tiles * (rows * (array.dataflow != "output_stationary") + each + skew)
         return cycles + self.machine.overheads.kernel_cycles * len(op.gemms)
 
     def vector_cycles(self, operations: int) -> int:

@@ -106,8 +106,7 @@ def mass_kept(seen: LayerRecord) -> Array:
     batch, kv_heads, end, head_dim = query.keys.shape
     q = query.q_rotated.reshape(batch, kv_heads, -1, head_dim)
     scores = (q * q.dtype.type(head_dim**-0.5)) @ query.keys.swapaxes(-1, -2)  # [B, KV, g, end]
-    there = np.arange(end) >= query.padding[:, None]
-    scores = np.where(there[:, None, None], scores, -np.inf)
+    scores = np.where(np.arange(end) >= query.padding[:, None, None, None], scores, -np.inf)
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     read = seen.read.swapaxes(0, 1)[:, :, None]  # [B, KV, 1, end]
     kept: Array = np.where(read, weights, 0).sum(axis=-1) / weights.sum(axis=-1)

@@ -241,8 +241,7 @@ def _cells(cells: Sequence[str], tag: str, text_columns: int) -> str:
             if cell.value is not None:
                 attributes += f' data-value="{float(cell.value)!r}"'
             if cell.share is not None:
-                width = 100 * min(1.0, max(0.0, cell.share))
-                attributes += f' style="--{BAR}: {width:.1f}%"'
+                attributes += f' style="--{BAR}: {100 * min(1.0, max(0.0, cell.share)):.1f}%"'
         text = html.escape(cell)
         if tag == "th":  # a heading may be broken within a name
             text = text.replace("_", "_<wbr>").replace(".", ".<wbr>")

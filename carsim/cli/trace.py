@@ -145,10 +145,9 @@ def _tables(loaded: "Trace", stats: "TraceStats") -> Iterable[Table]:
 
     yield Table(("", ""), tuple(_facts(loaded, stats).items()), 2, title=f"trace {loaded.name}")
     if stats.tas_quantiles.size:
-        headings = tuple(f"{quantile:.0%}" for quantile in QUANTILES)
         scores = tuple(f"{value:.3f}" for value in stats.tas_quantiles)
         title = f"{loaded.meta.rule.label} over all evaluated steps"
-        yield Table(headings, (scores,), 0, title=title)
+        yield Table(tuple(f"{quantile:.0%}" for quantile in QUANTILES), (scores,), 0, title=title)
     frames = tuple((str(frame), f"{ratio:.1%}") for frame, ratio in enumerate(stats.by_frame))
     yield Table(("frame", "replayed"), frames, title="replay ratio by frame")
     layers = tuple(

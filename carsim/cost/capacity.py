@@ -91,10 +91,9 @@ def contents(
     windows = [body.window_of(layer) for layer in range(body.n_layers)]
     longest = np.array([in_window(video.max_context, window) for window in windows])
     of_layers = attention.held(longest) if kv_held is None else kv_held
-    alike = Counter(zip(of_layers.tolist(), windows, strict=True))
     kv_bytes = sum(
         layers * model.kv.bytes_of(kv_elements(design, video, rule, *of_layer))
-        for of_layer, layers in alike.items()
+        for of_layer, layers in Counter(zip(of_layers.tolist(), windows, strict=True)).items()
     )
     held = [
         Content(placement.weights, "weights", model.body_bytes),

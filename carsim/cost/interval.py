@@ -56,8 +56,7 @@ def ratio_of(value: float, a: Draws, b: Draws) -> Ratio:
         b: Draws of B, of the same constants, positive.
     """
     low, high = np.quantile(a / b, INTERVAL)
-    wins = np.mean(a < b) + np.mean(a == b) / 2
-    return Ratio(value, float(low), float(high), float(wins))
+    return Ratio(value, float(low), float(high), float(np.mean(a < b) + np.mean(a == b) / 2))
 
 
 def drawn(term: Term, draws: int = 10_000, seed: int = 0) -> Draws:

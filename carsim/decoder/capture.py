@@ -104,9 +104,8 @@ def check_needs(recipe: AnyRecipe, folder: Path) -> None:
         try:
             path.stat()
         except OSError as error:
-            problem = f"cannot be read: {reason(error)}"
             cure = f"check recipe {recipe.name}; those of carsim's model are in a checkout alone"
-            raise InputError(str(path), problem, cure) from None
+            raise InputError(str(path), f"cannot be read: {reason(error)}", cure) from None
     for clip in recipe.clips:
         if isinstance(clip, VideoRecipe):
             need_videos(folder / clip.video)

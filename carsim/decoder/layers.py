@@ -68,8 +68,7 @@ def attend_prompt(q: Array, k: Array, v: Array, valid: Bools, seen: Bools) -> Ar
     scores = np.where(seen[:, None, None], scores, -np.inf)
     top = np.where(valid, scores.max(axis=-1, keepdims=True), 0)
     weights = np.exp(scores - top)  # all 0 for padding queries
-    total = np.where(valid, weights.sum(axis=-1, keepdims=True), 1)
-    return weights @ v[:, :, None] / total
+    return weights @ v[:, :, None] / np.where(valid, weights.sum(axis=-1, keepdims=True), 1)
 
 
 def attend(q: Array, k: Array, v: Array, padded: Bools, chosen: Selection) -> Array:

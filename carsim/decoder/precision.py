@@ -136,8 +136,7 @@ def compensation(w: Array, x: Array, x_rounded: Array) -> Array:
     damping = DAMPING * np.trace(gram) / len(gram)
     if damping == 0:  # all samples are rounded to 0
         return np.zeros(w.shape)
-    ridge = gram + damping * np.eye(len(gram))
-    return np.linalg.solve(ridge, x_rounded.T @ ((x - x_rounded) @ w))
+    return np.linalg.solve(gram + damping * np.eye(len(gram)), x_rounded.T @ ((x - x_rounded) @ w))
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,9 +42,8 @@ class Config:
             prompt_slots: P.
             padding: int[B], padding slots of each row.
         """
-        sizes = self.geometry.model_dump(exclude={"name", "hidden_size", "ffn_size"})
         return CacheShape(
-            **sizes,
+            **self.geometry.model_dump(exclude={"name", "hidden_size", "ffn_size"}),
             tokens_per_frame=self.tokens_per_frame,
             prompt_slots=prompt_slots,
             n_slots=prompt_slots + self.n_steps,

@@ -104,7 +104,6 @@ def mlp_bound(hw: Hardware, batch: int, rule: ReplayRule | None, dense: bool) ->
     computing, used = np.tile(computing, designs), np.tile(used, designs)
     loads = np.tile(loads, (designs, 1))
     ops = mlp_ops(hw, dense=dense, normed=at_residual(rule), rule=rule)
-    steps = lower(hw, ops, loads, split=split)
     model, damped = hw.design.model, rule is not None and rule.damps
     replayed = replay_op(model, Share(batch - computing), damped=damped).replay_bytes
     fetched = None
@@ -112,7 +111,7 @@ def mlp_bound(hw: Hardware, batch: int, rule: ReplayRule | None, dense: bool) ->
         together = np.where(core < used[:, None], 1, 0)
         together[:, 0] += computing - together.sum(axis=1)
         fetched = lower(hw, ops, together, split=split)
-    cycles, nbytes = bound_of(hw, steps, len(loads), replayed, fetched)
+    cycles, nbytes = bound_of(hw, lower(hw, ops, loads, split=split), len(loads), replayed, fetched)
     design = np.repeat(np.arange(designs), n)
     order = np.lexsort((used, cycles, computing, design))
     case = design * (batch + 1) + computing

@@ -94,11 +94,10 @@ def _mlp(
     cases = cases._replace(computing=cases.computing[case])
     normed = decided and phase_ops.at_residual(rule)
     ops = phase_ops.mlp_ops(hw, dense=cases.dense, normed=normed, rule=rule)
-    steps = lower(hw, ops, loads, split=split, moved=moved)
     replaying = (~cases.computing).sum(axis=1)
     damped = rule is not None and rule.damps
     return Phase(
-        steps=steps,
+        steps=lower(hw, ops, loads, split=split, moved=moved),
         latencies=hw.latencies,
         # The bound of MLPs knows no groups of sequences: see bounds.mlp_bound.
         bound_cycles=np.zeros(len(loads), np.int64),
@@ -113,9 +112,8 @@ def _mlp(
 def _replay(hw: Hardware, replaying: Ints, loads: Ints, damped: bool) -> ReplayWork:
     """Replaying sequences; cores that compute an MLP add their residuals beside it, [n]."""
     machine, split = hw.design.machine, hw.mapping.splits_mlp
-    fullest = machine.sequences_per_core(replaying, split=split)
     whole = replay_op(hw.design.model, Share(replaying), damped=damped)
-    share = Share(fullest, machine.sharing(split=split))
+    share = Share(machine.sequences_per_core(replaying, split=split), machine.sharing(split=split))
     slowest = replay_op(hw.design.model, share, damped=damped)
     (cycles,) = vector_cycles(machine.vector, slowest.vector_ops[:, None]).T
     free = loads == 0

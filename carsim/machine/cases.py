@@ -133,8 +133,7 @@ class MlpCases(NamedTuple):
 
     def lanes(self, hw: Hardware, schedule: Schedule) -> Ints:
         """The place of each core among those of :meth:`loads`, int64[n, C]."""
-        order = np.argsort(-self._by_core(hw, schedule), axis=1, kind="stable")
-        return np.argsort(order, axis=1)
+        return np.argsort(np.argsort(-self._by_core(hw, schedule), axis=1, kind="stable"), axis=1)
 
     def _by_core(self, hw: Hardware, schedule: Schedule) -> Ints:
         """Sequences of each core times 1 + B, and those with another home, int64[n, C].

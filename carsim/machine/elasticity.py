@@ -76,8 +76,7 @@ def elasticities(plan: Plan, batches: Batches) -> tuple[Elasticity, ...]:
 def bandwidth_ends(phases: Phases) -> list[Phases] | None:
     """The same phases at the upper and the lower end of the bandwidth; None if none are known."""
     hw = phases.hw
-    memory = hw.design.board.memories[hw.design.machine.placement.weights]
-    if memory.efficiency_low is None:
+    if hw.design.board.memories[hw.design.machine.placement.weights].efficiency_low is None:
         return None
     low, high = hw.bandwidth_interval
     changed = [replace(hw, bandwidth_factor=hw.bandwidth_factor * end) for end in (high, low)]

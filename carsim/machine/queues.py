@@ -49,8 +49,7 @@ class Queues:
         for core in self.assigned.T:
             room = self.depth - sent[rows, core]
             waits = (core >= 0) & (room < each) & (found == self.dispatch_cycles)
-            until = now + (room + 1) * self.registers.cycles_per_instruction
-            found = np.where(waits, until, found)
+            found = np.where(waits, now + (room + 1) * self.registers.cycles_per_instruction, found)
             sent[rows, core] += each * (core >= 0)
             now += check
         return found
@@ -87,8 +86,7 @@ class Queues:
 
             before = number[rows, core] * each
             sent = now + self.registers.cycles_per_instruction
-            first = np.maximum(sent, taken(before - self.depth))
-            start = np.maximum(first, free[rows, core])
+            start = np.maximum(np.maximum(sent, taken(before - self.depth)), free[rows, core])
             begun[rows, core, number[rows, core]] = np.where(there, start, 0)
             now = now + check
             now = np.where(there, np.maximum(now, taken(before + each - 1 - self.depth)), now)

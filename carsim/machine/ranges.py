@@ -152,7 +152,6 @@ def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]
     """Kinds of phases: (name, visits in a video, matrices are split, ops and how often)."""
     hw, phases, rule = plan.hw, plan.phases, plan.rule
     machine, mapping, model = hw.design.machine, hw.mapping, hw.design.model
-    layers = model.body.n_layers
     longest = np.array([plan.video.max_context], object)
     usual = next(iter(plan.reads.values()))
     cases = usual._replace(attended=longest, runs=np.ones_like(longest), contexts=longest)
@@ -163,7 +162,7 @@ def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]
         streams = rows if machine.weight_sharing == "private_per_sequence" else 1
         return [(op, times) for op in ops(Share(rows, machine.sharing(split=is_split), streams))]
 
-    of_layers, split = layers * len(plan.steps), mapping.splits_attention
+    of_layers, split = model.body.n_layers * len(plan.steps), mapping.splits_attention
     yield "QKV projection", of_layers, split, on_a_core(phase_ops.qkv_ops(hw, rule), hw.rows, split)
     yield "attention", of_layers, split, on_a_core(attend, hw.batch, split)
     output = on_a_core(phase_ops.output_ops(hw, rule), hw.rows, split)

@@ -146,9 +146,8 @@ def _of_metric(found: Labelled, what: str) -> Plot:
     if len({label for label, _ in found}) == 1:  # which is then no axis
         default.remove("label")
     axis, by = [*(rest or default), ""][:2]
-    own_only = "policy" not in (axis, by)
     frames = [
-        run_rows(label, each, own_only=own_only)
+        run_rows(label, each, own_only="policy" not in (axis, by))
         if isinstance(each, StoredRun)
         else each.counted.assign(label=label)
         for label, each in found

@@ -36,13 +36,12 @@ def short_sections(run: StoredRun) -> Iterator[Section]:
 
 def more_sections(run: StoredRun) -> Iterator[Section]:
     """Everything else that is known of a run."""
-    board = run.spec().board.name
     yield "What was simulated", [Table(("", ""), tuple(tables.asked(run)), text_columns=2)]
     yield "All metrics, means over batches", [tables.metrics_table(run), *tables.labels(run)]
     yield f"Where the time of {run.own.policy} goes", [tables.breakdown_table(run)]
     yield "What limits each phase", [tables.limits_table(run), tables.limits_note(run)]
     yield "What 10 % more of a resource would bring", [tables.elasticities_table(run)]
-    yield f"What the {board} holds", [tables.fit_table(run), *tables.held(run)]
+    yield f"What the {run.spec().board.name} holds", [tables.fit_table(run), *tables.held(run)]
     yield "Where the energy goes", [tables.energy_table(run)]
     yield "Notes", [f"- {note}" for note in run.notes]
 

@@ -195,9 +195,8 @@ def usage_by_step(row: RowResult) -> Usage:
 
     def by_step(figure: str) -> NDArray[np.int64]:
         """A figure of all phases, [S] or [S, memories]."""
-        zero = np.zeros((), np.int64)
         each = (visits.spread(getattr(visits.outcome, figure)) for visits in simulation.visits)
-        return sum((of_layers[0].sum(axis=1) for of_layers in each), zero)
+        return sum((of_layers[0].sum(axis=1) for of_layers in each), np.zeros((), np.int64))
 
     cycles, clock_mhz = by_step("cycles"), plan.hw.design.board.fabric_clock_mhz
     used = {

@@ -135,9 +135,8 @@ class Answers:
         if not clicks:
             return {}
         state = self._state(shown)
-        point = self._point(state)
         work = Workload("trace", traces=(state.trace,)) if state.trace else state.work
-        table = tricks_table(tricks_of(point.design, work))
+        table = tricks_table(tricks_of(self._point(state).design, work))
         return {"tricks.children": view.table_of(table, "policies and pairs of them")}
 
     def target(self, shown: str, text: str | None) -> Parts:

@@ -40,10 +40,9 @@ def drawn(key: str, plot: Plot, there: str | None, note: str = "") -> dict[str, 
         texts = {f"{key}-title.children": plot.full_title, f"{key}-caption.children": caption}
         return texts | {f"{key}-box.style": room, f"{key}.figure": figure}
     chart = dcc.Graph(id=key, figure=figure, config=GRAPH, responsive=True)
-    label = {"aria-label": plot.alt}
     parts = [
         html.H3(plot.full_title, id=f"{key}-title"),
-        html.Div(chart, id=f"{key}-box", role="group", style=room, **label),
+        html.Div(chart, id=f"{key}-box", role="group", style=room, **{"aria-label": plot.alt}),
         html.Figcaption(caption, id=f"{key}-caption"),
     ]
     return {f"{key}-place.children": html.Figure(parts, className="panel")}

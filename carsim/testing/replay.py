@@ -51,8 +51,7 @@ def decides_alike(rule: ReplayRule) -> None:
 
 def caps_ages(rule: ReplayRule) -> None:
     """Under max_age, a place that has replayed so often in a row computes, whatever its score."""
-    policy = with_tau(rule.model_copy(update={"max_age": 1}), -NEVER)
-    kept = decode_rows(make_config(), policy).kept
+    kept = decode_rows(make_config(), with_tau(rule.model_copy(update={"max_age": 1}), -NEVER)).kept
     by_frame = kept.replay.reshape(3, 3, *kept.replay.shape[1:])
     holds(by_frame[1] & ~by_frame[2], "max_age 1 replays a frame and computes the next")
 
@@ -84,8 +83,7 @@ def works(rule: ReplayRule) -> None:
     """Shares of cores are at least the whole work; at its own width the rule stays as it is."""
     whole = rule.work(WHOLE)
     for of in range(1, 10):
-        share = rule.work(replace(WHOLE, of=of))
-        for all_of_it, of_core in zip(whole, share, strict=True):
+        for all_of_it, of_core in zip(whole, rule.work(replace(WHOLE, of=of)), strict=True):
             holds(0 <= of_core <= all_of_it <= of * of_core, "cores share the work")
     holds(rule.at_width(96, 96) == rule, "at its own width it stays as it is")
 

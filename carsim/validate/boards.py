@@ -48,8 +48,6 @@ def validate_boards(progress: Callable[[str], None] = lambda _: None) -> Part:
         progress: Told which system is next.
     """
     predicted = predict_rows(progress)
-    inside = [each for each in predicted if each.row.in_scope]
-    outside = [each for each in predicted if not each.row.in_scope]
     aims = {"median": MEDIAN_BOUND, "mean": MEAN_BOUND}
     subsets = {"all rows": predicted, **grouped((each.row.split, each) for each in predicted)}
     groups = (
@@ -59,10 +57,10 @@ def validate_boards(progress: Callable[[str], None] = lambda _: None) -> Part:
             for share in (USUAL, ROOFED)
         ),
         replace(
-            _speeds("tokens/s, in scope", inside),
+            _speeds("tokens/s, in scope", [each for each in predicted if each.row.in_scope]),
             bounds=aims, must_win=True, least_wins=LEAST_WINS, shown=True,
         ),
-        _speeds("tokens/s, out of scope", outside),
+        _speeds("tokens/s, out of scope", [each for each in predicted if not each.row.in_scope]),
         *_calibrated(predicted),
         Group("power in W", tuple(_powers(predicted))),
         Group("resources of FPGAs", tuple(_resources(predicted))),
@@ -179,13 +177,12 @@ def _notes(predicted: Sequence[Predicted]) -> Iterable[str]:
 
 def _times_per_layer(predicted: Sequence[Predicted]) -> str:
     """Interval of the fitted time per layer of each type of control that has enough systems."""
-    systems = grouped((each.row.unit, each) for each in predicted).values()
     of_control = grouped(
         (
             str(rows[0].decode.design.machine.overheads.control),
             best_constants([each.point for each in rows]).layer_us,
         )
-        for rows in systems
+        for rows in grouped((each.row.unit, each) for each in predicted).values()
     )
     found = "; ".join(
         f"{control} {number(median(times), 3)} ({min(times):.0f} to {max(times):.0f}; "

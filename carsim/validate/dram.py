@@ -116,8 +116,7 @@ MEAN_BOUNDS = {"efficiency": 0.10, "latency under load": 0.12}
 
 def striped_channels() -> Iterator[Group]:
     """Efficiency and loaded latency on one to 32 channels (``data/dram_channels.csv``)."""
-    rows = map(_striped, data_rows("dram_channels.csv"))
-    for (figure, where), found in grouped(rows).items():
+    for (figure, where), found in grouped(map(_striped, data_rows("dram_channels.csv"))).items():
         yield _group(f"{figure}: {where}", found, {"mean": MEAN_BOUNDS[figure]})
 
 

@@ -194,10 +194,9 @@ def validate_paper(progress: Callable[[str], None] = lambda _: None) -> Part:
     published, ours = [row.latency_s for row in rows], [each.latency_s for each in found]
     line, skipping = line_s(body), [skipping_s(row, body) for row in rows]
     joules = [each.energy_per_video.value_j for each in found]
-    published_j = [1 / row.efficiency for row in rows]
     bounds = {"mean": MEAN_BOUND, "worst": WORST_BOUND}
     saved = _over_dense(sub, "s", published, ours, line)
-    efficiency = _over_dense(truediv, "x", published_j, joules, line)
+    efficiency = _over_dense(truediv, "x", [1 / row.efficiency for row in rows], joules, line)
     groups = (
         Group("latency of a video in s", _compared("s", published, ours, line), LINE, bounds),
         Group("the same rows", _compared("s", published, ours, skipping), SKIPPING, shown=False),

@@ -46,12 +46,10 @@ def _queries_op(model: Model, latent: Latent, share: Share) -> Op:
     """Queries of latent attention: norms of what is compressed, heads' products, absorption."""
     body, m, heads = model.body, share.m, share.columns(model.body.n_heads)
     inputs, normed = latent.query_rank or body.hidden_size, latent.rank + (latent.query_rank or 0)
-    queries = heads * (body.own_size + latent.rotary_size)
-    op = linear_op(model, "qkv", share, inputs, queries)
-    absorbing = weight_gemm(model, m, body.own_size, latent.rank, heads)
+    op = linear_op(model, "qkv", share, inputs, heads * (body.own_size + latent.rotary_size))
     nbytes = share.streams * model.weights.bytes_of(heads * body.own_size * latent.rank)
     return op._replace(
-        gemms=(*op.gemms, absorbing),
+        gemms=(*op.gemms, weight_gemm(model, m, body.own_size, latent.rank, heads)),
         serial_vector_ops=m * normed * NORM_OPS,
         vector_ops=m * (heads + 1) * latent.rotary_size * ROTARY_OPS,
         stream_bytes=op.stream_bytes + nbytes,

@@ -56,14 +56,12 @@ def test_a_scene_is_decoded_as_its_codes_are(tmp_path: Path) -> None:
 
 
 def test_remaking_gives_the_same_bytes_through_the_command_line(tmp_path: Path, tiny: Trace):
-    recipe = make_recipe(tmp_path)
-    arguments = ["capture", str(recipe), "--workers", "2"]
+    arguments = ["capture", str(make_recipe(tmp_path)), "--workers", "2"]
     result = CliRunner().invoke(carsim, arguments)
     assert result.exit_code == 0, result.output
     assert "eligible steps (first frame left out)" in result.stdout
     assert (tmp_path / "tiny.npz").read_bytes() == tiny.path.read_bytes()
-    refused = CliRunner().invoke(carsim, arguments)
-    assert "exists already" in str(refused.exception)
+    assert "exists already" in str(CliRunner().invoke(carsim, arguments).exception)
     elsewhere = ["--out", str(tmp_path / "other.npz")]
     assert CliRunner().invoke(carsim, [*arguments, *elsewhere]).exit_code == 0
     assert (tmp_path / "other.npz").read_bytes() == tiny.path.read_bytes()

@@ -42,8 +42,7 @@ def test_the_readme_is_short_and_has_a_block_that_is_executed() -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_every_block_of_a_document_does_what_it_shows(document: Path, tmp_path: Path) -> None:
     folder = Folder(tmp_path)
-    text = document.read_text(encoding="utf-8")
-    problems = [execute(block, folder)[0] for block in blocks(text)]
+    problems = [execute(block, folder)[0] for block in blocks(document.read_text(encoding="utf-8"))]
     assert not any(problems), "python tests/readme.py refreshes outputs\n" + "\n".join(problems)
 
 
@@ -254,8 +253,7 @@ def headings(path: Path) -> set[str]:
 def broken_links(document: Path) -> list[str]:
     """Links of a document to files that are not there, or to headings that these do not have."""
     broken = []
-    text = without_code(document.read_text(encoding="utf-8"))
-    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+    for link in re.findall(r"\]\(([^)\s]+)\)", without_code(document.read_text(encoding="utf-8"))):
         name, _, heading = link.partition("#")
         target = document.parent / name if name else document
         if re.match(r"https?:|mailto:", link):

@@ -48,8 +48,7 @@ def test_where_few_streams_of_small_chunks_begin_decides_what_hbm_sustains(monke
             return (stream << 24) + traffic._scatter(stream + salt) % (1 << 24)
 
         monkeypatch.setattr(traffic, "_start_of_stream", start)
-        uncached = _efficiency.__wrapped__
-        found.append(uncached(standard("HBM2-2000"), AccessPattern(8, 256), 32))
+        found.append(_efficiency.__wrapped__(standard("HBM2-2000"), AccessPattern(8, 256), 32))
     assert (min(found), max(found)) == pytest.approx((0.58, 0.86), abs=0.01)
 
 

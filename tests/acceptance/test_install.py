@@ -202,5 +202,4 @@ def test_the_source_archive_builds_the_same_wheel(wheel, tmp_path, monkeypatch):
     assert not any(name.startswith(("tests/", ".ci/")) for name in names)
     assert all(name.endswith(".npz") for name in names if name.startswith("traces/"))
     monkeypatch.chdir(tmp_path / archive.name.removesuffix(".tar.gz"))
-    again = tmp_path / build_wheel(str(tmp_path))
-    assert again.read_bytes() == wheel.read_bytes()
+    assert (tmp_path / build_wheel(str(tmp_path))).read_bytes() == wheel.read_bytes()

@@ -65,8 +65,7 @@ def test_results_are_of_the_traces_that_are_shipped(name: str) -> None:
 
 
 def test_a_few_points_again() -> None:
-    name = NAMES[turn() % len(NAMES)]
-    assert studies.stale(studies.find(name), points=POINTS, turn=turn()) == []
+    assert studies.stale(studies.find(NAMES[turn() % len(NAMES)]), points=POINTS, turn=turn()) == []
 
 
 @pytest.fixture

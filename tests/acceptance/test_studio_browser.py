@@ -40,8 +40,7 @@ def served(folder: Path, *arguments: str, **environment: str) -> Iterator[Any]:
     """A studio of the toy, served by the command itself."""
     command = [sys.executable, "-m", "carsim", "studio", str(folder / "toy.yaml")]
     command += ["--trace", str(folder / "toy.npz"), "--port", "0", *arguments]
-    here = Path(__file__).parents[2]
-    paths = filter(None, [str(here), os.environ.get("PYTHONPATH")])
+    paths = filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **environment}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, cwd=folder, env=environment
@@ -222,8 +221,7 @@ def violations(page: Any) -> list[Any]:
     Left out is the input before each menu, hidden from readers of screens: it hands the focus on
     to the menu at once, which ``test_tab_reaches_every_control`` sees and axe does not.
     """
-    hidden = {"exclude": [[".dash-dropdown-focus-target"]]}
-    return axe.Axe().run(page, context=hidden)["violations"]
+    return axe.Axe().run(page, context={"exclude": [[".dash-dropdown-focus-target"]]})["violations"]
 
 
 @pytest.mark.parametrize(("width", "height", "theme"), [(1280, 900, "light"), (390, 844, "dark")])

@@ -47,8 +47,7 @@ KILLS = 8
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     """What the study of many points comes to where nothing is killed."""
-    study = make_study(tmp_path_factory.mktemp("undisturbed"), axes=MANY)
-    frame = answers(sweep(study, workers=0))
+    frame = answers(sweep(make_study(tmp_path_factory.mktemp("undisturbed"), axes=MANY), workers=0))
     assert frame.status.value_counts().to_dict() == {"ok": 120, "invalid": 60, "misfit": 180}
     return frame
 
@@ -200,8 +199,7 @@ def test_workers_run_the_code_of_the_process_that_starts_them(tmp_path):
     ],
 )
 def test_a_worker_of_other_code_is_refused(study, monkeypatch, sent, message):
-    parcel = workers.Parcel.of(study)._replace(**sent)
-    monkeypatch.setitem(workers.studies, "key", parcel)
+    monkeypatch.setitem(workers.studies, "key", workers.Parcel.of(study)._replace(**sent))
     with pytest.raises(InputError, match=message):
         workers.evaluate_some("key", make_points(study), 0.0)
 

@@ -30,8 +30,7 @@ def test_the_manifest_is_what_the_files_say() -> None:
     files = [path for pattern in patterns for path in sorted(TRACES.glob(pattern))]
     listed = CliRunner().invoke(carsim, ["trace", "list", "--csv", *map(str, files)])
     assert listed.output == MANIFEST.read_text(encoding="utf-8")
-    rows = list(csv.DictReader(io.StringIO(listed.output)))
-    for path, row in zip(files, rows, strict=True):
+    for path, row in zip(files, csv.DictReader(io.StringIO(listed.output)), strict=True):
         data = path.read_bytes()
         with np.load(io.BytesIO(data)) as arrays:
             replay, meta = arrays["replay"], json.loads(str(arrays["meta"]))

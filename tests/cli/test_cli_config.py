@@ -64,8 +64,7 @@ def test_a_new_design_is_printed_or_written_once_and_loads(prints, refuses, tmp_
 
 
 def test_presets_are_listed_with_what_they_are(prints):
-    out = prints("config", "list", "--presets")
-    names = {line.split()[0] for line in out.splitlines() if line}
+    names = {line.split()[0] for line in prints("config", "list", "--presets").splitlines() if line}
     assert {"board.preset", "kv260", "model.preset", "tiny", "energy.preset", "fpga_16nm"} <= names
     document = json.loads(prints("config", "list", "--presets", "--json"))
     assert document["board"]["kv260"] == "Kria KV260 vision kit (K26 module, a ZU5EV)"

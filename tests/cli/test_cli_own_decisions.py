@@ -46,8 +46,7 @@ def columns_hold(name, heading, axes=()):
     known = {*columns, *axes} - {"AXIS", "MEMORY_of_peak"}
     found = {re.sub(r"^\w+_of_peak$", "MEMORY_of_peak", each) for each in heading} & {*columns}
     assert {each for each in heading if not each.endswith("_of_peak")} <= known, name
-    left_out = {*columns} - found - {"AXIS"}
-    assert not left_out, name
+    assert not {*columns} - found - {"AXIS"}, name
 
 
 def test_a_run_calls_them_by_their_label(call, prints, own, tmp_path):

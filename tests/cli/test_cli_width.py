@@ -33,8 +33,7 @@ def folder(tmp_path_factory):
     """A folder with a design, a study and traces."""
     folder = tmp_path_factory.mktemp("wide")
     toy = write_inputs(folder)[1]
-    goals = ["seconds_per_video", "energy_per_video_j", "dsp"]
-    write_study(folder, objectives=goals)
+    write_study(folder, objectives=["seconds_per_video", "energy_per_video_j", "dsp"])
     save_trace(folder / "other_captured_under_a_long_name.npz", load_trace(toy))
     return folder
 

@@ -71,8 +71,7 @@ def test_planes_of_a_head_turn_by_powers_of_theta() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_swiglu_neither_overflows_nor_loses_its_tail(dtype: str) -> None:
-    x = np.array([[-1e4], [-90.0], [-20.0], [0.0], [1e4]], dtype)
-    out = gated(x, np.ones((1, 2), dtype))
+    out = gated(np.array([[-1e4], [-90.0], [-20.0], [0.0], [1e4]], dtype), np.ones((1, 2), dtype))
     assert np.isfinite(out).all()
     assert out[:2, 0] == pytest.approx(0, abs=1e-20)
     assert out[2, 0] == pytest.approx(400 * np.exp(-20.0), rel=1e-5)

@@ -143,8 +143,7 @@ def test_own_tokens_are_drawn_for_pairs_and_repeat_with_the_seed(tiny: Tiny) -> 
 
 def test_without_guidance_every_row_is_a_video_and_a_range_bounds_its_tokens(tiny: Tiny) -> None:
     sampling = {"method": "top_k", "k": 2, "visual_tokens": (7, 7)}
-    prompts = ((3, 9, 4, 11, 7), (1, 5), (8, 2, 6))
-    recipe = plan(guidance=None, sampling=sampling, prompts=prompts)
+    recipe = plan(guidance=None, sampling=sampling, prompts=((3, 9, 4, 11, 7), (1, 5), (8, 2, 6)))
     watch = Watch(TokenSampler(tiny.model, recipe), [], [])
     trace = capture_hf(tiny.model, recipe, watch)
     assert (np.array(watch.fed) == tiny.arrays["embed"][7]).all(), "only token 7 may be drawn"

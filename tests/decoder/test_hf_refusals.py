@@ -33,8 +33,7 @@ def test_what_a_configuration_leaves_out_has_the_default_of_llama(folder: Path) 
     edit_config(folder, num_key_value_heads=None, head_dim=None)
     assert read_geometry(folder)[0] == geometry
     edit_config(folder, num_key_value_heads=2, head_dim=16)
-    changes = {"n_kv_heads": 2, "head_dim": 16}
-    assert read_geometry(folder)[0] == geometry.model_copy(update=changes)
+    assert read_geometry(folder)[0] == geometry.model_copy(update={"n_kv_heads": 2, "head_dim": 16})
 
 
 def test_other_types_have_defaults_of_their_own(folder: Path) -> None:

@@ -82,8 +82,7 @@ def test_a_range_without_extent_is_met_exactly(value: float, bits: int) -> None:
 def test_groups_are_rounded_as_number_by_number(x: Array, bits: Any, group: int | None) -> None:
     slow = [naive_round(row, bits, group or 12) for row in x]
     fast = rounded(x, Grouped(bits=bits, group=group))
-    step = (x.max() - x.min()) or 1
-    np.testing.assert_allclose(fast, slow, atol=1e-9 * step, rtol=1e-9)
+    np.testing.assert_allclose(fast, slow, atol=1e-9 * ((x.max() - x.min()) or 1), rtol=1e-9)
 
 
 # ----------------------------------------------------------------------------------- polishing
@@ -160,8 +159,7 @@ def test_calibration_keeps_the_inputs_of_valid_tokens_in_order() -> None:
     """Rows have 4, 1, 3 and 1 prompt tokens, then one input a step."""
     config = make_config()
     group = make_group(config)
-    exact = stack_weights(config, group.model.arrays)
-    collector = collect(group, exact, lambda units: None)
+    collector = collect(group, stack_weights(config, group.model.arrays), lambda units: None)
     samples = collector.samples("qkv", 0)
     assert samples.shape == (4 + 1 + 3 + 1 + 4 * config.n_steps, WIDTH)
     text = group.model.arrays["embed_text"][list(b"abcd")].astype(float)

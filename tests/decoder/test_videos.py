@@ -40,8 +40,7 @@ def test_a_video_has_the_frames_that_were_written(folder, tmp_path, suffix):
         pytest.importorskip("imageio_ffmpeg")
     path = tmp_path / f"my{suffix}"
     io.imwrite(path, np.stack([np.full((64, 64, 3), 40 * n, np.uint8) for n in range(5)]))
-    levels = read_video(path, 5).mean(axis=(1, 2, 3))
-    assert levels == pytest.approx([0, 40, 80, 120, 160], abs=4)
+    assert read_video(path, 5).mean(axis=(1, 2, 3)) == pytest.approx([0, 40, 80, 120, 160], abs=4)
 
 
 def test_codes_are_scenes_of_a_recipe(folder, tmp_path):
@@ -90,8 +89,7 @@ def test_too_few_frames_and_small_or_linked_pictures_are_refused(folder, tmp_pat
 
 
 def test_a_recipe_decodes_a_video_of_the_start_folder_and_no_other(folder, tmp_path, monkeypatch):
-    clip = {"video": "stills", "caption": "light", "every": 2}
-    path = make_recipe(tmp_path, clips=[clip])
+    path = make_recipe(tmp_path, clips=[{"video": "stills", "caption": "light", "every": 2}])
     recipe = read_mapping(path)
     with pytest.raises(InputError, match=r"\$.clips\[0\].video: 'stills' lies outside"):
         parse_recipe(recipe, path)

@@ -202,8 +202,7 @@ def test_a_memory_may_be_called_like_a_kind_of_section(tmp_path: Path) -> None:
 
 
 def test_a_section_in_full_has_no_preset_to_override(tmp_path: Path) -> None:
-    text = design_yaml(load_design("zcu102"))
-    said = message(text, tmp_path, "model.preset=tiny")
+    said = message(design_yaml(load_design("zcu102")), tmp_path, "model.preset=tiny")
     assert said.startswith(
         "`overrides` model.preset: d.yaml gives the model in full, from no preset"
     )

@@ -93,12 +93,10 @@ def test_from_the_command_line_a_file_takes_the_place_of_a_preset(tmp_path, monk
 def test_a_file_gives_the_precision_in_which_it_is_stored(tmp_path: Path) -> None:
     plain = design_of(tmp_path, CONFIGS["llama2_7b"]).model
     assert [plain.weights.bits, plain.kv.bits, plain.activations.bits] == [16, 16, 16]
-    single = design_of(tmp_path, {**CONFIGS["qwen3_8b"], "dtype": "float32"}).model
-    assert single.weights.bits == 32
+    assert design_of(tmp_path, {**CONFIGS["qwen3_8b"], "dtype": "float32"}).model.weights.bits == 32
     quantised = {"quant_method": "gptq", "bits": 4, "group_size": 128}
     config = {**CONFIGS["qwen3_8b"], "quantization_config": quantised}
-    weights = design_of(tmp_path, config).model.weights
-    assert float(weights.bits_per_element) == 4 + (16 + 4) / 128
+    assert float(design_of(tmp_path, config).model.weights.bits_per_element) == 4 + (16 + 4) / 128
     # What the design says goes above it.
     own = design_of(tmp_path, config, weights={"bits": 8}, kv={"bits": 4}).model
     assert [own.weights.bits, own.weights.group, own.kv.bits] == [8, None, 4]
@@ -106,8 +104,7 @@ def test_a_file_gives_the_precision_in_which_it_is_stored(tmp_path: Path) -> Non
 
 def test_windows_are_read_by_layer(tmp_path: Path) -> None:
     # Mistral 0.1 has a window in every layer; newer files of Gemma say it layer by layer.
-    mistral = {**CONFIGS["mistral_7b"], "sliding_window": 4096}
-    body = design_of(tmp_path, mistral).model.body
+    body = design_of(tmp_path, {**CONFIGS["mistral_7b"], "sliding_window": 4096}).model.body
     assert (body.window, body.global_layers) == (4096, ())
     types = ["full_attention", *["sliding_attention"] * 25]
     body = design_of(tmp_path, {**CONFIGS["gemma3_1b"], "layer_types": types}).model.body

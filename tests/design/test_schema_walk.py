@@ -111,12 +111,8 @@ SCHEMA = Design.model_json_schema()
 
 def resolved(schema: dict[str, Any], value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """The definitions behind a field that a value may be of, with their names."""
-    for each in (
-        schema,
-        *schema.get("anyOf", ()),
-        *schema.get("oneOf", ()),
-        *schema.get("allOf", ()),
-    ):
+    inner = (each for of in ("anyOf", "oneOf", "allOf") for each in schema.get(of, ()))
+    for each in (schema, *inner):
         if "$ref" in each:
             name = each["$ref"].rpartition("/")[2]
             found = SCHEMA["$defs"][name]
@@ -162,10 +158,9 @@ CASES = cases()
 
 def values(limits: dict[str, Any]) -> list[float]:
     """Both limits, a step to either side of each, and numbers that are no numbers of people."""
-    whole = limits["type"] == "integer"
     low = limits.get("minimum", limits.get("exclusiveMinimum"))
     high = limits.get("maximum", limits.get("exclusiveMaximum"))
-    if whole:
+    if limits["type"] == "integer":
         ends = [int(end) + step for end in (low, high) for step in (-1, 0, 1)]
     else:
         ends = [

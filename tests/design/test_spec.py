@@ -55,8 +55,7 @@ def test_a_design_without_a_name_is_called_like_its_file(tmp_path: Path) -> None
 def test_whole_numbers_serve_as_numbers_but_not_the_other_way_round(tmp_path: Path) -> None:
     raw = raw_design()
     raw["board"]["fabric_clock_mhz"] = 200
-    design = load_design(written(tmp_path, as_yaml(raw)))
-    assert design.board.fabric_clock_mhz == 200.0
+    assert load_design(written(tmp_path, as_yaml(raw))).board.fabric_clock_mhz == 200.0
 
 
 def test_a_preset_gives_what_the_file_leaves_out(tmp_path: Path) -> None:

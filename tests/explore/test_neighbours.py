@@ -41,8 +41,7 @@ def test_resampling_follows_its_seed(tmp_path):
     axes = {"policy.batch": [8]}
 
     def latency(seed):
-        study = make_study(tmp_path, axes=axes, resample=seed)
-        return sweep(study, workers=0).latency_s.item()
+        return sweep(make_study(tmp_path, axes=axes, resample=seed), workers=0).latency_s.item()
 
     latencies = [latency(seed) for seed in range(6)]
     assert latencies == [latency(seed) for seed in range(6)]

@@ -191,8 +191,7 @@ def test_figures_have_types_even_if_the_first_points_have_none(
 ) -> None:
     points = make_points(study)
     figures = {"latency_s": 1.5, "batches": 2, "limit": "memory", "fits": True}
-    rows = [{"status": "misfit"}] * 3 + [{**OK, **figures}] * 2
-    store.add(zip(points, rows, strict=False))
+    store.add(zip(points, [{"status": "misfit"}] * 3 + [{**OK, **figures}] * 2, strict=False))
     whole = frame_of(store)
     assert [whole[name].dtype.kind for name in ("latency_s", "batches")] == ["f", "f"]
     for size in (1, 2):

@@ -146,8 +146,7 @@ def test_accounts_of_a_run_sum_to_its_latency() -> None:
 
 def simulated(replay: np.ndarray, **machine: object) -> Simulation:
     """Six steps in frames of two of the ideal machine, decisions bool[G, 6, 2, 4]."""
-    hw = ideal_hardware(**machine)  # type: ignore[arg-type]
-    plan = Plan(Phases(hw), Video(3, 2, 0), PLAIN, "drs", FASTCAR, range(6))
+    plan = Plan(Phases(ideal_hardware(**machine)), Video(3, 2, 0), PLAIN, "drs", FASTCAR, range(6))
     return simulate(plan, Batches(replay, 1, 0, "", ""))
 
 
@@ -224,8 +223,7 @@ def test_memories_that_move_side_by_side_are_not_added(replay: np.ndarray) -> No
 
 def test_energy_per_token_is_that_of_the_tokens_of_all_streams() -> None:
     """A batch of two videos yields two tokens a step."""
-    report = tiny_report()
-    for row in report.rows:
+    for row in tiny_report().rows:
         spent = row.decode_energy.board.value_j
         steps = row.simulation.plan.video.n_steps
         assert row.batches.videos_per_batch == 2

@@ -92,8 +92,7 @@ def assert_books_balance(hw: Hardware, phase: Phase, timing: Timing) -> None:
         cores, ports = ([s for t, s in by_track.items() if t.startswith(k)] for k in ("co", "po"))
         assert sum(states["busy"] for states in cores) == found.busy_cycles[index]
         for path, moved, states in zip(hw.paths, found.dram_bytes[index], ports, strict=True):
-            rounding = 2 * len(phase.steps) + 2
-            assert abs(states["busy"] - moved / path.rate) <= rounding
+            assert abs(states["busy"] - moved / path.rate) <= 2 * len(phase.steps) + 2
 
 
 def assert_equal(solved: Outcome, simulated: Outcome) -> None:

@@ -93,8 +93,7 @@ def test_one_head_multiplies_and_reads_a_fourth_of_four(rung: str) -> None:
 def test_split_over_cores_one_head_stays_with_one_core(rung: str) -> None:
     # On four cores a head each: the mean takes a head's products on each, one head takes as long.
     slow = {"lanes": 1, "pipeline_cycles": 0}
-    hw = ideal_hardware(cores=4, mapping="tensor", decision_at="q", vector=slow)
-    phases = Phases(hw, rung)
+    phases = Phases(ideal_hardware(cores=4, mapping="tensor", decision_at="q", vector=slow), rung)
     assert phases.qkv(FASTCAR).compute_cycles == phases.qkv(HEAD).compute_cycles
     assert phases.qkv(FASTCAR).vector_ops - phases.qkv(HEAD).vector_ops == 4 * (32 - 8)
 

@@ -74,8 +74,7 @@ class Mirrored(Static):
     kind = label = "mirrored"
 
     def assign(self, computing, cores):  # type: ignore[no-untyped-def]
-        home = np.arange(computing.shape[-1])[::-1] // 2 % cores
-        return np.where(computing, home, REPLAYS)
+        return np.where(computing, np.arange(computing.shape[-1])[::-1] // 2 % cores, REPLAYS)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -103,8 +103,7 @@ def test_a_layer_shows_what_was_recorded_of_it_and_no_more(overrides):
     first, last = panel.x_range
     assert all(first <= x <= last for each in panel.series for x in (*each.base, *each.x))
     assert max(x for each in panel.series for x in each.x) == pytest.approx(last)
-    replaying = int(row.batches.replay[0, 20, layer].sum())
-    assert plot.title.endswith(f", {replaying} replay")
+    assert plot.title.endswith(f", {int(row.batches.replay[0, 20, layer].sum())} replay")
     assert panel["MLP"].x
     following = layer_plot(row, 20, 1).panels[0].x_range[0]
     assert layer_plot(row, 20, 0).panels[0].x_range[1] == following

@@ -30,8 +30,7 @@ def codebook():
 @pytest.fixture(scope="module")
 def walks():
     """Two walks in which half of the codes change from frame to frame."""
-    rng = np.random.default_rng(0)
-    walk = rng.integers(512, size=(2, 12, TOKENS_PER_FRAME))
+    walk = np.random.default_rng(0).integers(512, size=(2, 12, TOKENS_PER_FRAME))
     walk[:, :, : TOKENS_PER_FRAME // 2] = walk[:, :1, : TOKENS_PER_FRAME // 2]
     return list(walk.astype(np.int16))
 
@@ -151,5 +150,4 @@ def test_the_counted_rival_copies_what_stands_and_follows_what_moves():
         nats = fitted.nats(clip(shift)).reshape(3, 16, 16)
         seen = nats[:, 3:, 3:12]  # away from the border, where there is something to follow
         assert seen.mean() < 0.3
-        copied = fitted.nats(rng.integers(64, size=(4, 256))).mean()
-        assert copied > 3.5
+        assert fitted.nats(rng.integers(64, size=(4, 256))).mean() > 3.5

@@ -77,6 +77,5 @@ def test_tied_keys_are_seen(archive):
     arrays = archive.model.arrays
     tied = type(archive.model)(SHAPE, arrays | {"wk": arrays["wq"]}, "tied")
     assert accept.apart(tied) == 0
-    rng = np.random.default_rng(0)
-    free = arrays | {"wk": rng.permuted(arrays["wq"], axis=2)}
+    free = arrays | {"wk": np.random.default_rng(0).permuted(arrays["wq"], axis=2)}
     assert accept.apart(type(tied)(SHAPE, free, "free")) > accept.LEAST_DISTANCE

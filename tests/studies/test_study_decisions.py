@@ -27,8 +27,7 @@ def archive(tmp_path_factory):
 
 
 def make_rows(n: int) -> list[Row]:
-    rng = np.random.default_rng(5)
-    codes = rng.integers(0, N_CODES, (n, 3 * TOKENS_PER_FRAME))
+    codes = np.random.default_rng(5).integers(0, N_CODES, (n, 3 * TOKENS_PER_FRAME))
     return [Row(f"slow_{number}", PROMPT, each) for number, each in enumerate(codes)]
 
 

@@ -70,8 +70,7 @@ def slowly(model, config, policy, codes, weights):
     hidden = []
     for step in range(config.n_steps):
         fed = model.arrays["embed_visual"][codes[step - 1]] if step else model.arrays["begin"]
-        x = fed.astype(config.dtype)[None]
-        hidden.append(decode_step(state, x, note)[0])
+        hidden.append(decode_step(state, fed.astype(config.dtype)[None], note)[0])
         found["held"][step // config.tokens_per_frame] = state.kept[:, 0]
     return found | {"hidden": np.stack(hidden)}
 

@@ -104,8 +104,7 @@ def test_the_token_gives_a_cookie_that_scripts_and_other_sites_cannot_use(strang
     assert TOKEN not in cookie
     page = answer.get_data(as_text=True)
     assert TOKEN not in page
-    to = re.search('url=([^"]*)"', page)[1]
-    assert to == "/?design=kv260&amp;trace=a%22b"
+    assert re.search('url=([^"]*)"', page)[1] == "/?design=kv260&amp;trace=a%22b"
     assert stranger.get("/", base_url=HERE).status_code == 200
     assert stranger.get("/", base_url="http://127.0.0.1:8051").status_code == 403
 

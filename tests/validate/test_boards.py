@@ -198,6 +198,5 @@ def test_bytes_of_the_designs_are_those_that_were_published() -> None:
         design = published.design
         model = design.model
         head = model.head.stored_weights(model.body) if design.machine.include_head else 0
-        stored = model.body.weights + head
-        bytes_per_token = model.weights.bytes_of(stored) / design.policy.batch
+        bytes_per_token = model.weights.bytes_of(model.body.weights + head) / design.policy.batch
         assert bytes_per_token == pytest.approx(published.weight_bytes_per_token, rel=0.005)

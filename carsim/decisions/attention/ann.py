@@ -106,8 +106,8 @@ class Ann(AttentionPolicy):
         q = searching.grouped(query.q_rotated, query.keys.shape[1])  # [B, KV, g, hd]
         keys = state[layer, ..., :end]
         if self.search == "lsh":
-            codes = searching.signatures(q, self._planes(q.shape[-1]))  # [B, KV, g, t]
-            met = keys[:, :, None] == codes[..., None]
+            # Codes of queries are [B, KV, g, t].
+            met = keys[:, :, None] == searching.signatures(q, self._planes(q.shape[-1]))[..., None]
             return Selection(mask=met.any(axis=(2, 3)) | forced[:, None])
         scores = (q @ keys).max(axis=2)  # [B, KV, end]
         np.copyto(scores, -np.inf, where=(forced | (place < 0))[:, None])

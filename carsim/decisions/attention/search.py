@@ -128,9 +128,8 @@ def grouped(q: Array, n_kv_heads: int) -> Array:
 def sorter() -> SelectionUnit:
     """The top-k of one core."""
     word = SCORE_BITS + INDEX_BITS
-    levels = (MOST_SCORES - 1).bit_length()
     return SelectionUnit(
-        comparator_bits=SORTER_COMPARATORS * levels * word,
+        comparator_bits=SORTER_COMPARATORS * (MOST_SCORES - 1).bit_length() * word,
         buffer_bytes=2 * MOST_SCORES * word // 8,
         word_bits=word,
     )

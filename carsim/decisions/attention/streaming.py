@@ -55,8 +55,7 @@ class Streaming(AttentionPolicy):
 
     def keys_kept(self, context: Ints, distance: int) -> Ints:
         """Keys of the previous frame that the window has left behind."""
-        beyond = max(0, distance - self.window + 1)
-        return np.minimum(beyond, context - self.held(context))
+        return np.minimum(max(0, distance - self.window + 1), context - self.held(context))
 
     def reads_aligned(self, distance: int) -> bool:
         """The window reaches back by more than that."""

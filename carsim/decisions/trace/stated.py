@@ -113,11 +113,10 @@ def _replays(
             problem = f"pairs: {chance} by chance alone, got {workload.pairs:g}"
             raise InputError("`workload`", problem, "take that or more")
         correlation = correlation_of(workload.pairs, ratio)
-    agree = agreement_of(correlation, ratio)
     noted = "" if workload.pairs is not None else " (assumed)"
     label = (
         f"{100 * ratio:.4g} % of eligible steps replay, rows of a pair agree in "
-        f"{100 * agree:.4g} %{noted}, drawn with seed {seed}"
+        f"{100 * agreement_of(correlation, ratio):.4g} %{noted}, drawn with seed {seed}"
     )
     assumed = given or Assumptions(within_pair=correlation)
     meta = _meta(workload, model, batch, video, label)

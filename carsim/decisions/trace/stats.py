@@ -104,8 +104,7 @@ def trace_stats(trace: Trace) -> TraceStats:
     frames = replay.reshape(trace.n_frames, trace.tokens_per_frame, trace.n_layers, trace.n_rows)
     can_replay = [tau is not None and tau < math.inf for tau in trace.meta.tau_per_layer]
     deciding = eligible[:, can_replay]
-    scored = np.isfinite(trace.tas) & (not trace.meta.made_up)
-    scores = trace.tas[scored].astype(np.float64)
+    scores = trace.tas[np.isfinite(trace.tas) & (not trace.meta.made_up)].astype(np.float64)
     pairs = trace.meta.guidance_pairs
     clips = [pair[0] for pair in pairs] if pairs else list(range(trace.n_rows))
     across = list(combinations(clips, 2))

@@ -50,8 +50,7 @@ class Codebook:
         patches = frames_to_patches(frames).astype(np.float32)  # [T, 256, 48]
         codes = self.codes.astype(np.float32)
         # |p - c|^2 less |p|^2, which is the same for all codes; the first of equals wins.
-        distances = (codes**2).sum(axis=1) - 2 * (patches @ codes.T)
-        return distances.argmin(axis=-1)
+        return ((codes**2).sum(axis=1) - 2 * (patches @ codes.T)).argmin(axis=-1)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the codebook, whole or not at all.

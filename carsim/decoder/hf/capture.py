@@ -91,7 +91,6 @@ def _decode(hooks: ReplayHooks, prompts: Prompts, next_inputs: StepModel) -> Ite
     device = body.embed_tokens.weight.device
     # transformers 5.24 renamed the argument.
     is_new = "cache" in signature(body.forward).parameters
-    cached = {"cache" if is_new else "past_key_values": cache}
 
     def forward(embedded: "Tensor", positions: NDArray[np.int64], seen: NDArray[np.bool_]) -> Any:
         """Hidden states of the last token of each row, [B, d]."""
@@ -100,7 +99,7 @@ def _decode(hooks: ReplayHooks, prompts: Prompts, next_inputs: StepModel) -> Ite
             attention_mask=_additive(seen, embedded),
             position_ids=torch.as_tensor(positions, device=device),
             use_cache=True,
-            **cached,
+            **{"cache" if is_new else "past_key_values": cache},
         ).last_hidden_state[:, -1]
 
     positions = np.where(valid, valid.cumsum(axis=1) - 1, 1)

@@ -86,8 +86,7 @@ class AxiLiteRegisters(wiring.Component):
                 refused |= self.locked
             if each.access is Access.PULSE:
                 m.d.sync += value.eq(0)
-            works = taken & (self.s_axil_awaddr == each.offset) & ~refused
-            with m.If(works):
+            with m.If(taken & (self.s_axil_awaddr == each.offset) & ~refused):
                 m.d.sync += [self.s_axil_bresp.eq(0), value.eq(self.s_axil_wdata)]
 
     def _read(self, m: Module) -> None:

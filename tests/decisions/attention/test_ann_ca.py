@@ -59,8 +59,7 @@ def test_what_is_read_of_the_prompt_equals_the_obvious_version(policy: AnnCa) ->
 @given(seed=st.integers(0, 99), bits=st.integers(0, 12))
 def test_equal_vectors_share_a_bucket_and_opposite_ones_none(seed: int, bits: int) -> None:
     vector = np.random.default_rng(seed).normal(size=4)
-    planes = hyperplanes(2, bits, 4, seed)
-    same = signatures(np.stack([vector, vector * 3, -vector]), planes)
+    same = signatures(np.stack([vector, vector * 3, -vector]), hyperplanes(2, bits, 4, seed))
     np.testing.assert_array_equal(same[0], same[1])
     assert (same[0] + same[2] == 2**bits - 1).all()
 

@@ -31,8 +31,7 @@ def slow_groups(
     """The groups that a token reads, members in order, from a head's keys before rotation."""
 
     def cosine(i: int, j: int) -> float:
-        norms = np.linalg.norm(plain[i]) * np.linalg.norm(plain[j])
-        return float(plain[i] @ plain[j] / norms)
+        return float(plain[i] @ plain[j] / (np.linalg.norm(plain[i]) * np.linalg.norm(plain[j])))
 
     def looks_at(place: int, other: int) -> bool:  # a place of the frame before
         if policy.search == "full":
@@ -79,8 +78,7 @@ def test_frames_that_repeat_exactly_are_decoded_as_if_nothing_merged(search: Any
 
     Of two pairs of a head, the first turns by a radian a place and is empty; the other by 1e-20.
     """
-    smaller = {"n_heads": 2, "n_kv_heads": 1, "head_dim": 4}
-    shape = make_config().geometry.model_copy(update=smaller)
+    shape = make_config().geometry.model_copy(update={"n_heads": 2, "n_kv_heads": 1, "head_dim": 4})
     config = replace(make_video(5), geometry=shape, rope_theta=1e40)
     weights = make_weights(config, seed)
     weights.w_qkv[:, :, [8, 10]] = 0  # first pair of the key head, after two query heads

@@ -95,8 +95,7 @@ class Slow:
         a, b = (
             self.rounded([x["u"][i * WIDTH // count] for i in range(count)]) for x in (now, held)
         )
-        change = sum((x - y) ** 2 for x, y in zip(a, b, strict=True))
-        return -change / sum(y**2 for y in b)
+        return -sum((x - y) ** 2 for x, y in zip(a, b, strict=True)) / sum(y**2 for y in b)
 
     def rounded(self, numbers: list[float]) -> list[float]:
         assert isinstance(self.rule, InputChange)
@@ -124,8 +123,7 @@ def test_scores_equal_those_of_loops_over_single_numbers(rule: ReplayRule) -> No
 
 def test_a_trace_opens_without_the_rule_that_made_it(tmp_path: Any) -> None:
     """Its name and "not verified" stand in every label; ranges are checked, and it is kept."""
-    trace = tiny_trace(rule=Cosine(head=1))
-    save_trace(tmp_path / "a.npz", trace)
+    save_trace(tmp_path / "a.npz", tiny_trace(rule=Cosine(head=1)))
     opened = load_trace(tmp_path / "a.npz")
     label = "tau 0 on 'cosine' (not verified: rule not installed, its work not counted)"
     assert opened.meta.tau_text == label
@@ -211,8 +209,7 @@ def test_damped_outputs_are_scaled_and_written_back() -> None:
     model, replays = tiny_design().model, int(tiny_trace().replay.sum())
     width = model.body.hidden_size
     assert other.vector_ops - first.vector_ops == replays * width
-    written = sum(other.dram_bytes) - sum(first.dram_bytes)
-    assert written == replays * model.replay.bytes_of(width)
+    assert sum(other.dram_bytes) - sum(first.dram_bytes) == replays * model.replay.bytes_of(width)
     assert damped.latency_s >= plain.latency_s
     assert damped.variant.name == "replay by TAS (gain 0.5) + DRS"
     assert damped.batches.label.endswith("TAS (gain 0.5, form released, offset 0)")

@@ -69,8 +69,7 @@ def test_the_measured_numbers_are_those_of_the_first_shipped_trace() -> None:
     """If it fails, that trace was captured again: find the numbers that show what it shows."""
     stats = trace_stats(load_trace(Path(__file__).parents[3] / "traces/vilau_8f.npz"))
     ratios = [layer.over_eligible for layer in stats.by_layer if 0 < layer.over_eligible < 1]
-    mean = float(np.mean(ratios))
-    p = layer_ratios(mean, MEASURED.dip, len(ratios))
+    p = layer_ratios(float(np.mean(ratios)), MEASURED.dip, len(ratios))
     assert p.std() == pytest.approx(np.std(ratios), abs=1e-3)
     for found, correlation in (
         (stats.within_layer_pair_phi, MEASURED.within_pair),

@@ -96,8 +96,7 @@ def test_every_label_says_that_nothing_was_captured(tmp_path) -> None:
 def test_what_is_drawn_has_the_ratio_and_the_agreement(ratio: float, share: float, seed: int):
     by_chance = agreement_of(0.0, ratio)
     agreement = by_chance + share * (1 - by_chance)
-    work = Workload("video", replay=ratio, pairs=agreement, seed=seed)
-    trace = stated_trace(work, SMALL, 2)
+    trace = stated_trace(Workload("video", replay=ratio, pairs=agreement, seed=seed), SMALL, 2)
     assert not trace.replay[:64].any()
     eligible = trace.replay[64:]
     # 4 frames of 64 places in 32 layers: 8,192 draws, independent of each other.
@@ -112,8 +111,7 @@ def test_equal_statements_give_equal_traces_and_other_seeds_others() -> None:
     one, two, other = (decoded(f"video:replay=0.5,seed={n}", SMALL, 2) for n in (1, 1, 2))
     assert one.sha256 == two.sha256 != other.sha256
     assert np.array_equal(one.replay, two.replay)
-    hashes = {decoded(f"text:{n}", SMALL, 2).sha256 for n in (1, 2)}
-    assert len(hashes) == 2
+    assert len({decoded(f"text:{n}", SMALL, 2).sha256 for n in (1, 2)}) == 2
 
 
 BAD = {

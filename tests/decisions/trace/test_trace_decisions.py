@@ -152,8 +152,7 @@ def test_rescoping_is_open_loop_and_only_coarsens() -> None:
     np.testing.assert_array_equal(rescope(rows, "batch", batch=2).replay, pairs.replay)
     assert pairs.source == batch.source == "re-scoped (open loop)"
     assert pairs.label == f"{rows.label}, re-scoped to pair (open loop)"
-    both = rows.replay[..., 0] & rows.replay[..., 1]
-    np.testing.assert_array_equal(pairs.replay[..., 0], both)
+    np.testing.assert_array_equal(pairs.replay[..., 0], rows.replay[..., 0] & rows.replay[..., 1])
     everyone = np.broadcast_to(rows.replay.all(-1, keepdims=True), rows.replay.shape)
     np.testing.assert_array_equal(batch.replay, everyone)
     assert rescope(rows, "row") is rows
@@ -257,8 +256,7 @@ def test_larger_frames_decide_as_the_tokens_at_their_place() -> None:
     # Of three places, the first two lie over the first of two.
     np.testing.assert_array_equal(large[:, :2, :2], small[:, :1, :1].repeat(2, 1).repeat(2, 2))
     np.testing.assert_array_equal(large[:, 2, 2], small[:, 1, 1])
-    doubled = enlarge(decisions, 4, 16)
-    assert replay_ratio(doubled.replay, 16) == replay_ratio(decisions.replay, 4)
+    assert replay_ratio(enlarge(decisions, 4, 16).replay, 16) == replay_ratio(decisions.replay, 4)
     assert enlarge(decisions, 4, 4) is decisions
     for wanted in (1, 8):
         with pytest.raises(InputError, match="cannot be enlarged"):

@@ -64,8 +64,7 @@ def test_private_weights_are_refused_where_cores_share_a_matrix(kind: str, shari
 @FIXTURE
 def test_a_run_equals_the_slow_way(kind: str, data: st.DataObject, cores: int) -> None:
     phases, video = phases_of(kind, 3, cores, 4), data.draw(videos())
-    replay = draw_replay(data.draw, 2, video, phases.hw.design)
-    batches = Batches(replay, 1, 0, "captured", "drawn")
+    batches = Batches(draw_replay(data.draw, 2, video, phases.hw.design), 1, 0, "captured", "drawn")
     plan = Plan(phases, video, PLAIN, DEFAULT.kind, FASTCAR, range(video.n_steps))
     fast, plain = simulate(plan, batches), simulate_plainly(plan, batches)
     assert fast.totals == plain.totals

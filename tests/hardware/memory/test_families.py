@@ -29,8 +29,7 @@ def test_every_row_keeps_the_contract(row: MemoryStandard, check: Any) -> None:
 
 @each_row
 def test_every_row_is_consistent_in_itself(row: MemoryStandard) -> None:
-    per_clock = row.transfers_per_clock
-    assert row.data_rate_mtps * row.tck_ps == pytest.approx(1e6 * per_clock, rel=2e-3)
+    assert row.data_rate_mtps * row.tck_ps == pytest.approx(1e6 * row.transfers_per_clock, rel=2e-3)
     assert row.columns % row.burst_length == row.channel_bits % row.device_bits == 0
     times = [ns for _, ns in row.trfc_ns_by_gbit]
     assert times == sorted(times)
@@ -44,8 +43,7 @@ def test_every_row_is_consistent_in_itself(row: MemoryStandard) -> None:
 @pytest.mark.parametrize("mapping", MAPPINGS)
 def test_a_mapping_gives_every_burst_of_a_row_of_banks_its_own_place(row, mapping):
     size = burst_bytes(row)
-    whole = row.banks * row.row_bursts
-    places = [row.place(burst, mapping, size) for burst in range(2 * whole)]
+    places = [row.place(burst, mapping, size) for burst in range(2 * row.banks * row.row_bursts)]
     for bank in range(row.banks):
         for number in (0, 1):
             assert places.count((bank, number)) == row.row_bursts
@@ -63,8 +61,7 @@ def test_activates_leave_random_bursts_what_their_window_allows(row: MemoryStand
     size = burst_bytes(row)
     share = min(1.0, row.burst_nck / max(row.tfaw_nck / 4, row.trrd_s_nck))
     refreshed = 1 - (row.trfc_nck + row.trp_nck + row.trcd_nck) / row.trefi_nck
-    banks = row.banks
-    for bursts in (1, 4, banks):
+    for bursts in (1, 4, row.banks):
         found = sustained(row, AccessPattern(chunk_bytes=bursts * size, random=True, mapping="rcb"))
         assert found.efficiency <= 1.001 * share
         if row.family == "DDR4" and row.device_bits == 8:

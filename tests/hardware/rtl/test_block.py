@@ -198,9 +198,7 @@ def test_layers_of_every_kind_reach_the_cores_as_the_schedule_says(built, pace):
 def test_drs_sends_each_instruction_in_the_cycle_that_simpy_says() -> None:
     """With 5 cycles to latch (the scores' way, the queues), 1 a sequence and 1 an instruction."""
     computing, cores, each = [True, False, True, True, False, True], 3, 4
-    registers = Registers(
-        latch_cycles=5, cycles_per_instruction=1, instructions_per_sequence=each
-    )  # fmt: skip
+    registers = Registers(latch_cycles=5, cycles_per_instruction=1, instructions_per_sequence=each)
     env, sent = simpy.Environment(), {}
 
     def send(sequence: int, instruction: int, core: int) -> None:

@@ -88,8 +88,7 @@ def test_a_constant_of_its_own_is_priced_before_that_of_any() -> None:
 
 @given(st.lists(st.floats(0, 1e6), max_size=9))
 def test_sums_are_rounded_once_whatever_the_python(values: list[float]) -> None:
-    report = EnergyReport(tuple(EnergyPart("", v, v / 3, 3 * v, idle=False) for v in values))
-    board = report.board
+    board = EnergyReport(tuple(EnergyPart("", v, v / 3, 3 * v, idle=False) for v in values)).board
     assert board.value_j == math.fsum(values)
     assert board.low_j == math.fsum(v / 3 for v in values)
     assert board.high_j == math.fsum(3 * v for v in values)
