@@ -82,7 +82,7 @@ COSTLY = 10
 """The work of a design takes so many times as long as its other figures (2.5 ms, 0.25 ms)."""
 
 MOST_ROWS = 1 << 18
-"""Sequences x cores of designs whose work is computed at once: some 200 MB."""
+"""Tokens of a step x cores of designs whose work is computed at once: some 200 MB."""
 
 MARGIN = 1e-9
 """Relative; rounding of estimates stays far below."""
@@ -122,11 +122,9 @@ def _worked(asked: Sequence[Asked], evaluator: Evaluator) -> list[Cell]:
     groups = grouped(zip(zip(every, decided, strict=True), range(len(asked)), strict=True))
     found: dict[int, Cell] = {}
     for (_, batches), numbers in groups.items():
-        first = asked[numbers[0]]
-        of_mlps = (
-            first.design.policy.batch * first.design.machine.cores
-        )  # rows of the largest arrays
-        most = min(at_once(first), max(1, MOST_ROWS // of_mlps))
+        first = Hardware(asked[numbers[0]].design)
+        of_mlps = first.rows * first.home_loads.size
+        most = min(at_once(asked[numbers[0]]), max(1, MOST_ROWS // of_mlps))
         for some in (numbers[n : n + most] for n in range(0, len(numbers), most)):
             found |= zip(some, _worked_together([asked[n] for n in some], batches), strict=True)
     return [found[n] for n in range(len(asked))]
