@@ -209,7 +209,8 @@ def _held(asked: Asked, _: Evaluator) -> Cell:
     """Contents of memories and buffers."""
     design, sources, video = asked.design, asked.sources, asked.video
     attention = design.policy.attention
-    rule, kv_held = sources.rule(attention), sources.kv_held(attention, video)
+    rule = sources.rule(attention) if asked.replays else None
+    kv_held = sources.kv_held(attention, video)
     uses = capacity(design, video, rule, kv_held)
     rows = [*memory_rows(uses), *(row for _, row in buffer_rows(design, video))]
     used_gb, machine = sum(use.used_bytes for use in uses) / GB, design.machine

@@ -124,7 +124,7 @@ class Evaluator:
         replays = changes.get("replay", True)
         if not isinstance(replays, bool):
             raise InputError("replay", f"got {shown(replays)}", "give true or false")
-        return Asked(design, sources, video, replays)
+        return Asked(design, sources, video, replays and sources.replays_any)
 
     # ---------------------------------------------------------------- private
 
@@ -163,7 +163,7 @@ class Evaluator:
         """A point that is not refused; its twin differs in :data:`DECISION_PATHS` alone."""
         if twin is None:
             asked = self.asked(changes)
-            return Fitted(asked, fit_of(asked.design, asked.sources, asked.video))
+            return Fitted(asked, fit_of(asked.design, asked.sources, asked.video, asked.replays))
         decisions = {p: each for p, each in changes.items() if p.startswith(DECISION_PATHS)}
         found = Fitted(self.asked(changes, override(twin.asked.design, decisions)), twin.fit)
         vars(found).update(hardware=twin.hardware, structure=twin.structure)

@@ -234,11 +234,11 @@ class _Search:
     def _tried(self, machine: _Machine, batch: int, size: Size) -> SizedMachine | None:
         """A design of this size, simulated; None where it does not fit."""
         design, sources = self._sized(machine.base, batch, size), self._sources[batch]
-        replays = sources.replays_any
-        fit = fit_of(design, sources, sources.video, replays=replays)
+        fit = fit_of(design, sources, sources.video)
         if not fit.fits:
             return None
-        (row,) = self._machines.rows([Fitted(Asked(design, sources, sources.video, replays), fit)])
+        asked = Asked(design, sources, sources.video, sources.replays_any)
+        (row,) = self._machines.rows([Fitted(asked, fit)])
         values = figures(row, Setting(design, fit))
         numbers = {name: nan if value is None else value for name, value in values.items()}
         memories = (design.board.memories[name] for name in design.machine.memories_in_use)

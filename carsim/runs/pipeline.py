@@ -60,7 +60,7 @@ def run(
         design = open_design(str(design), workload=work)
     sources = sources_of(design, traces, work, resample_seed)
     sources.check_sets(video := sources.video)
-    fit = fit_of(design, sources, video, replays=sources.replays_any)
+    fit = fit_of(design, sources, video)
     if not (allow_misfit or fit.fits):
         cure = "change the design, or set `allow_misfit` to simulate it all the same"
         raise MisfitError(design.name, "does not fit: " + "; ".join(fit.misfits), cure)
@@ -113,10 +113,10 @@ def sources_of(
     return Sources(loaded, design.model, *asked, resample_seed)
 
 
-def fit_of(design: Design, sources: Sources, video: Video, *, replays: bool = True) -> FitReport:
-    """The fit of a design that decodes a video on some decisions."""
-    attention = own_variant(design, replays=replays).attention
-    rule = sources.rule(attention) if replays else None
+def fit_of(design: Design, sources: Sources, video: Video, replays: bool = True) -> FitReport:
+    """The fit of a design that decodes a video on some decisions, and replays if any does."""
+    attention = design.policy.attention
+    rule = sources.rule(attention) if replays and sources.replays_any else None
     return check_fit(design, video, rule, sources.kv_held(attention, video))
 
 

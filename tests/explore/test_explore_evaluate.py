@@ -127,6 +127,16 @@ def test_misfits_and_refusals_are_rows_and_misfits_may_be_simulated(tmp_path):
     assert simulated[1, 4]["latency_s"] == rows[2520, 4]["latency_s"]
 
 
+@pytest.mark.parametrize("work", ["video:4", "text:16+8"])
+def test_what_is_decoded_densely_is_as_in_a_run(tmp_path, work):
+    """No score is computed, and no memory is set aside for replays, unless a share replays."""
+    (tmp_path / "toy.yaml").write_text(DESIGN_YAML, encoding="utf-8")
+    axes = {"machine.decision_at": ["attention", "residual"], "replay": [True, False]}
+    for point, row in evaluated(tmp_path, traces=None, workload=work, axes=axes):
+        changes = {"machine.decision_at": point.changes["machine.decision_at"]}
+        assert_is_run(row, run(override(tiny_design(), changes), workload=work))
+
+
 def test_a_rule_that_counts_elements_is_priced_at_the_width_of_each_point(tmp_path):
     """Points of one trace share its decisions, and not what their rule costs."""
     trace = tiny_trace(rule=InputChange(elements=16))
