@@ -126,7 +126,9 @@ def carsim() -> None:
 
 def main() -> None:
     """Entry point: one clear line and a non-zero exit status for every error a user can cause."""
-    warnings.showwarning = lambda message, *_, **__: complain(f"note: {message}")
+    warnings.showwarning = lambda message, *_, **__: complain(
+        f"note: {message}".replace("`within`", "--within")
+    )
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a letter shows a ?
     pressed: list[int] = []

@@ -188,12 +188,14 @@ def _show_front(
             others = "all others that fit"
             if study.constraints != tuple(study.facts["constraints"]):
                 others += f" and keep each limit with {100 * share:g} % to spare"
-            worse = f"a point of it is at most {100 * share:g} % worse in each objective"
+            worse = f"a point of this front is at most {100 * share:g} % worse in each objective"
             proven = f"for {others}, it is proven that {worse}"
         say(f"{have}: {proven}.")
     if made != (own := version("carsim")) or not same_code:
         say(f"The points were evaluated by other code, carsim {made}; this is {own}.")
-    if command:
+    if not command:
+        say(f"Point {number} has fields for which no option of carsim run stands.")
+    else:
         where = "" if number in set(study.front["point"]) else ", which is not on the front,"
         say(f"Point {number}{where} as a run, in the folder of the study:")
         click.echo(command)

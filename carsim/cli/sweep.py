@@ -110,13 +110,15 @@ def show_results(
             lacks = Counter(part for parts in done.misfits.elements() for part in parts)
             lacking = "".join(f"; {n:,} lack {part}" for part, n in lacks.most_common())
             share = click.get_current_context().params["within"]
-            what = f"at most {100 * share:g} % better" if share else "dominated"
-            proven = f"{done.dominated:,} proven {what}, {done.misfits.total():,} cannot fit"
+            what = "dominated" + f" or at most {100 * share:g} % better" * bool(share)
+            cannot = "cannot fit" + " or meet constraints" * bool(found.constraints)
+            proven = f"{done.dominated:,} proven {what}, {done.misfits.total():,} {cannot}"
             had = f"{counts.total():,} evaluated or refused"
             say(f"{done.total:,} bounded: {had}, {proven}{lacking}")
         if done.evaluated:
             rate = f"{done.points_per_minute:,.0f} points per minute"
             now = f"{done.evaluated:,} of them now, at {rate}, in {done.whole_s:,.0f} s"
+            now += " with bounds" * has_front
             say(f"{now}; processor time: {processor_s:,.0f} s")
         if has_front:
             print_front(found)

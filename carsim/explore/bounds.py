@@ -32,6 +32,7 @@ from carsim.cost.energy import energy
 from carsim.cost.fit import FitRow, buffer_rows, memory_rows, resource_fit
 from carsim.decisions.replay import ReplayRule
 from carsim.explore.evaluate import Asked, Evaluator, at_once
+from carsim.explore.expression import Expression
 from carsim.explore.grid import Cell, Floats, GridStudy
 from carsim.explore.pareto import directions
 from carsim.explore.points import DECISION_PATHS as SOFT
@@ -193,12 +194,20 @@ def _rated(asked: Asked, _: Evaluator) -> Cell:
     }
 
 
-def _fitted(wanted: tuple[str, ...], with_power: bool, asked: Asked, _: Evaluator) -> Cell:
+def _fitted(
+    wanted: Iterable[str],
+    limits: Sequence[Expression],
+    with_power: bool,
+    asked: Asked,
+    _: Evaluator,
+) -> Cell:
     """Resources of the technology, with the metrics that follow, and watts of an idle board."""
     design = asked.design
     fit = resource_fit(design)
     figures: dict[str, Any] = {n: METRICS[n].of(None, Setting(design, fit)) for n in wanted}
+    broken = [each.text for each in limits if not each.holds(figures.__getitem__)]
     figures |= _shares(fit.rows)
+    figures |= {intern(LACKS + text): True for text in broken}
     if with_power:
         second = Activity(cycles=round(design.board.fabric_clock_mhz * 1e6))
         figures["watts"] = energy(design, second, fit.resources).board.value_j
@@ -304,7 +313,8 @@ def unbounded(objectives: Mapping[str, int]) -> list[str]:
 def _of_board(names: Iterable[str]) -> tuple[str, ...]:
     """Those of some metrics that the fit of a design gives."""
     ends = ("area_low_mm2", "area_high_mm2", "cost_usd", "cost_low_usd", "cost_high_usd")
-    return tuple(name for name in names if name in (*RESOURCES, *ends, "macs_per_cycle"))
+    known = (*RESOURCES, *ends, "macs_per_cycle", "clock_ratio")
+    return tuple(name for name in names if name in known)
 
 
 def bounds_of(grid: GridStudy) -> tuple[Floats, dict[str, NDArray[np.bool_]]]:
@@ -312,17 +322,19 @@ def bounds_of(grid: GridStudy) -> tuple[Floats, dict[str, NDArray[np.bool_]]]:
 
     Returns:
         float[points, objectives], -inf where there is no bound; and by each part of which there may
-        be too little, bool[points].
+        be too little, and each constraint on such figures that may be broken, bool[points].
     """
     grid.expect(NOT_FITTED, NOT_HELD, NOT_DECIDED)
     signs = directions(grid.study.objectives)
+    limits = [e for e in grid.study.constraints if len(_of_board(e.names)) == len(e.names)]
     wanted = _of_board(signs)
+    figures = {*wanted}.union(*(each.names for each in limits))
     timed = (signs.keys() & TIMED.keys()).difference(unbounded(signs))
     with_power = any(name.startswith("energy") for name in timed)
     if timed:
         grid.expect(NOT_WORKED, cost=COSTLY)
         grid.expect(NOT_RATED, *([NOT_PRICED] if with_power else []))
-    fitted = grid.table(NOT_FITTED, partial(_fitted, wanted, with_power))
+    fitted = grid.table(NOT_FITTED, partial(_fitted, figures, limits, with_power))
     held = grid.table(NOT_HELD, _held)
     exact = {name: fitted[name] for name in wanted} | {"memory_used_gb": held["used"]}
     exact["fill"] = np.maximum(fitted["share"], held["share"])

@@ -33,7 +33,7 @@ CHUNK = 32
 BLOCK = 1 << 13
 """Designs that are compared with the front at a time."""
 
-MANY = 20_000
+MANY = 40_000
 """After so many evaluations, with more designs left, it is told how fewer would do."""
 
 
@@ -47,7 +47,8 @@ class CertifiedFront:
     Attributes:
         total: Designs of the grid that pass the filters, all of which are bounded.
         dominated: Those whose bound an exact result dominates, but for that share.
-        misfits: Those without a result that cannot fit their board, by the parts that they lack.
+        misfits: Those without a result that cannot fit their board, or break a constraint on what
+            they take of it, by the parts and constraints.
 
     Raises:
         InputError: No objectives, or no point that passes the filters.
@@ -116,14 +117,16 @@ class CertifiedFront:
         Raises:
             SolverError: A result is better than its bound.
         """
-        left = self.total - self.dominated - self.misfits.total()
+        before = self._evaluated
         self._evaluated += len(results)
-        if not self._within and self._evaluated - len(results) < MANY <= self._evaluated < left / 2:
-            note = (
-                f"{self._evaluated:,} of at most {left:,} designs are evaluated, as many are nearly"
-            )
-            cure = "start it again with a share, such as within 0.01, to leave out most"
-            warnings.warn(f"{note} equal; {cure}", stacklevel=2)
+        if not self._within and before < MANY <= self._evaluated:
+            self._order = self._open(self._order, self._front)
+            if (left := len(self._order) + len(self._pending)) > MANY:
+                note = (
+                    f"{self._evaluated:,} designs are evaluated, and up to {left:,} are left: many"
+                )
+                cure = "are nearly equal. Started again with `within` 0.01, it leaves out most"
+                warnings.warn(f"{note} {cure}", stacklevel=2)
         for point, row in results:
             if row["status"] != "ok" or any(row.get(name) is None for name in self._signs):
                 continue

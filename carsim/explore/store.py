@@ -130,6 +130,7 @@ class Store(AbstractContextManager["Store"]):
             "pool": study.pool,
             "study": study.text,
             "axes": [axis.name for axis in study.axes],
+            "ends": study.ends,
             "objectives": study.objectives,
             "constraints": list(study.file.constraints),
             "columns": list(result_columns()),

@@ -142,6 +142,13 @@ class Study:
         return replace(self, file=self.file.model_copy(update={"baseline": False}))
 
     @property
+    def ends(self) -> dict[str, list[float]]:
+        """Least and largest value of axes of more than two numbers."""
+        every = {axis.name: axis.values for axis in self.axes if len(axis.values) > 2}
+        numbers = {n: v for n, v in every.items() if {*map(type, v)} <= {int, float}}
+        return {name: [min(values), max(values)] for name, values in numbers.items()}
+
+    @property
     def pool(self) -> str:
         """Published systems whose factor on times holds for all points; empty if points differ."""
         pools = {expected_of(each.machine.overheads).pool for each in self.designs.values()}

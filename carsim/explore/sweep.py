@@ -40,7 +40,8 @@ class Progress:
         seconds: Seconds since it began.
         counts: Results by status.
         dominated: Points without a result that are proven to be dominated.
-        misfits: Points without a result that are proven not to fit, by the parts that they lack.
+        misfits: Points without a result that are proven not to fit or to break a constraint, by the
+            parts that they lack and the constraints.
         processor_s: Processor time of bounds in other processes, and of points that were evaluated.
         whole_s: Seconds of the whole call, bounds included; 0 until it has ended.
         bounded: Designs of which bounds have been computed, and of how many, until that is done.

@@ -54,7 +54,7 @@ def front_notes(study: StoredStudy) -> Iterator[str]:
     front, different = study.front, len(_different(study))
     if different < len(front):
         rows = count(different, "row")
-        yield f"{rows} for {len(front):,} points: of equal ones, the first is shown."
+        yield f"{rows} for {len(front):,} points: of those equal in all objectives, the first."
     if different > MOST_ROWS:
         evenly = f"{MOST_ROWS} of {different:,} rows are shown, from one end to the other"
         yield f"{evenly}, and the knee; pareto.csv has all."
@@ -63,10 +63,8 @@ def front_notes(study: StoredStudy) -> Iterator[str]:
         cure = "with clock_ratio <= 1 in its constraints, the study leaves them out"
         yield f"{several} beyond published designs; {cure}."
     for axis in study.axes:
-        tried = study.frame[axis]
-        for end in (tried.min(), tried.max()) if tried.dtype.kind in "if" else ():
-            share = (front[axis] == end).mean()
-            if share >= AT_END and tried.nunique() > 2:
+        for end in study.facts.get("ends", {}).get(axis, ()):
+            if (share := (front[axis] == end).mean()) >= AT_END:
                 yield f"{axis} is {end:,g}, an end of its axis, in {share:.0%} of the front."
     if known := expected_factors().get(study.facts.get("pool", "")):
         yield f"{on_a_board(known)}."

@@ -284,15 +284,17 @@ def test_a_share_leaves_out_what_is_hardly_better(tmp_path, monkeypatch):
 
     how = ["--front-only", "--workers", "0", "--out", out]
     said = call("sweep", str(tmp_path / "study.yaml"), *how, "--within", "0.3")
-    assert " proven at most 30 % better, " in said
+    assert " proven dominated or at most 30 % better, " in said
     assert " on the front\n" in said
     few = len(read_study(tmp_path / "out").frame)
-    share = "a point of it is at most 30 % worse in each objective"
+    share = "a point of this front is at most 30 % worse in each objective"
     assert f"for all others that fit, it is proven that {share}" in call("report", out, "--front")
     limited = call("report", out, "--front", "--constraint", "latency_s <= 1")
     assert "all others that fit and keep each limit with 30 % to spare, it is proven" in limited
     assert json.loads(call("report", out, "--front", "--json"))["within"] == 0.3
-    with pytest.warns(UserWarning, match="designs are evaluated, as many are nearly equal; start"):
+    with pytest.warns(
+        UserWarning, match="left: many are nearly equal. Started again with `within`"
+    ):
         whole = sweep(study, out, workers=0, front_only=True)
     assert few < len(whole) < 240
     assert "proven that they are not on the front" in call("report", out, "--front")
@@ -301,6 +303,20 @@ def test_a_share_leaves_out_what_is_hardly_better(tmp_path, monkeypatch):
     for within, front_only in ((0.1, False), (1.0, True), (-0.1, True), (math.nan, True)):
         with pytest.raises(InputError, match=r"`within`: got .*; give a share of at least 0"):
             sweep(study, workers=0, front_only=front_only, within=within)
+
+
+def test_a_limit_on_what_a_design_takes_leaves_designs_out_before(tmp_path):
+    limits = ["dsp <= 100", "clock_ratio <= 0.5", "latency_s > 0"]
+    study = make_study(tmp_path, axes=CLOCKS, objectives=["latency_s"], constraints=limits)
+    with Store() as store:
+        done = fill(store, study, workers=0, front_only=True)
+        some = StoredStudy.of(store)
+        assert (some.counted["point"] == some.frame["point"]).all()
+    whole = sweep(study, workers=0)
+    assert some.front["point"].tolist() == pareto(whole, ["latency_s"], limits)["point"].tolist()
+    met = (whole["dsp"] <= 100) & (whole["clock_ratio"] <= 0.5)
+    assert 0 < len(some.frame) <= met.sum() < done.misfits.total() + met.sum() == 12
+    assert {part for parts in done.misfits for part in parts} == {*limits[:2]}
 
 
 def test_processes_share_the_work_of_bounds(tmp_path, monkeypatch):

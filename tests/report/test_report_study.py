@@ -202,7 +202,7 @@ def test_points_equal_in_all_objectives_are_shown_once_and_fast_clocks_told(
     (row,) = front_table(study).rows
     assert row[0] == f"{two['point'].iloc[1]} knee"
     assert [note for note in front_notes(study) if "an end of its axis" not in note] == [
-        "1 row for 2 points: of equal ones, the first is shown.",
+        "1 row for 2 points: of those equal in all objectives, the first.",
         "1 point has a clock beyond published designs; with clock_ratio <= 1 in its constraints, "
         "the study leaves them out.",
         board,
