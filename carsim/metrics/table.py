@@ -268,7 +268,7 @@ _ROWS = (
            "Whether the design fits its board",
            "fill <= 1", None, lambda row, run: run.fit.fits, of_design=True, shown="no"),
     Metric("fill", "share", "fill of the board",
-           "What the design needs of the scarcest resource; above 100 % it does not fit",
+           "Use of the scarcest resource, memory or buffer; above 100 % it does not fit",
            "max(needed / available)", "lower",
            lambda row, run: max(row.share for row in run.fit.rows),
            of_design=True, shown="no"),
