@@ -262,6 +262,8 @@ def test_another_front_of_some_points_is_refused(tmp_path, monkeypatch):
     with Store() as begun:
         begun.claim(study, "sweep", 12)
         assert StoredStudy.of(begun).is_part
+        with pytest.raises(InputError, match="has 0 of 12 points"):
+            StoredStudy.of(begun).seen(None, ["latency_s <= 1"])
     with Store() as begun:
         begun.claim(study, "front", 12)
         stored = StoredStudy.of(begun)

@@ -20,6 +20,7 @@ SHARED = {
         "board.memories.ps_ddr.ports.count": [1, 4],
         "model.weights.bits": [3, 8],
     },
+    "buffers": {"machine.weight_buffer_kib": [2, 3, 64], "machine.kv_buffer_kib": [2, 16]},
     "registers": {"machine.drs.index_register_bits": [1, 32], "policy.schedule": ["static", "drs"]},
 }
 
