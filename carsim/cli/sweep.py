@@ -114,11 +114,11 @@ def show_results(
             cannot = "cannot fit" + " or meet constraints" * bool(found.constraints)
             proven = f"{done.dominated:,} proven {what}, {done.misfits.total():,} {cannot}"
             had = f"{counts.total():,} evaluated or refused"
-            say(f"{done.total:,} bounded: {had}, {proven}{lacking}")
+            took = f"in {done.whole_s - done.seconds:,.0f} s"
+            say(f"{done.total:,} bounded {took}: {had}, {proven}{lacking}")
         if done.evaluated:
             rate = f"{done.points_per_minute:,.0f} points per minute"
-            now = f"{done.evaluated:,} of them now, at {rate}, in {done.whole_s:,.0f} s"
-            now += " with bounds" * has_front
+            now = f"{done.evaluated:,} of them now, at {rate}, in {done.seconds:,.0f} s"
             say(f"{now}; processor time: {processor_s:,.0f} s")
         if has_front:
             print_front(found)
