@@ -54,16 +54,16 @@ def front_notes(study: StoredStudy) -> Iterator[str]:
     front, different = study.front, len(_different(study))
     if different < len(front):
         rows = count(different, "row")
-        yield f"{rows} for {len(front):,} points: of those equal in all objectives, the first."
+        yield f"{rows} for {len(front):,} points: of those equal in all objectives, one."
     if different > MOST_ROWS:
         evenly = f"{MOST_ROWS} of {different:,} rows are shown, from one end to the other"
-        yield f"{evenly}, and the knee; pareto.csv has all."
+        yield f"{evenly}, and the knee; carsim report writes all to pareto.csv."
     if fast := int((front["clock_ratio"] > 1).sum()):
         several = count(fast, "point has a clock", "points have clocks")
         cure = "with clock_ratio <= 1 in its constraints, the study leaves them out"
         yield f"{several} beyond published designs; {cure}."
     for axis in study.axes:
-        for end in study.facts.get("ends", {}).get(axis, ()):
+        for end in study.facts.get("ends", {}).get(axis, ()) if different > 1 else ():
             if (share := (front[axis] == end).mean()) >= AT_END:
                 yield f"{axis} is {end:,g}, an end of its axis, in {share:.0%} of the front."
     if known := expected_factors().get(study.facts.get("pool", "")):
