@@ -117,9 +117,8 @@ class CertifiedFront:
         Raises:
             SolverError: A result is better than its bound.
         """
-        before = self._evaluated
         self._evaluated += len(results)
-        if not self._within and before < MANY <= self._evaluated:
+        if not self._within and self._evaluated - len(results) < MANY <= self._evaluated:
             self._order = self._open(self._order, self._front)
             if (left := len(self._order) + len(self._pending)) > MANY:
                 note = (

@@ -105,14 +105,19 @@ def limits_note(run: StoredRun) -> str:
     )
 
 
+def timed(run: StoredRun) -> str:
+    """The time that more of a resource changes; of a text, without its prompt."""
+    return "latency" if run.video.kind == "video" else "time per new token"
+
+
 def elasticities_table(run: StoredRun) -> Table:
-    """Change of latency per +10 % of each resource."""
+    """Change of the time per +10 % of each resource."""
     rows = (
         (each.resource, each.simulated, Figure(signed_percent(change), change))
         for each in run.elasticities
         for change in [each.latency_change_per_10_percent]
     )
-    return Table(("resource", "simulated", "latency per +10 %"), tuple(rows), text_columns=2)
+    return Table(("resource", "simulated", f"{timed(run)} per +10 %"), tuple(rows), text_columns=2)
 
 
 def fit_table(run: StoredRun) -> Table:

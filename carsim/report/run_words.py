@@ -198,8 +198,7 @@ def _roofline(run: StoredRun) -> str:
 def _best_resource(run: StoredRun) -> Iterator[str]:
     for most in sorted(run.elasticities, key=lambda each: each.latency_change_per_10_percent)[:1]:
         change = signed_percent(most.latency_change_per_10_percent)
-        what = "latency" if run.video.kind == "video" else "time per new token"
-        yield f"Most effective: 10 % more of {most.resource} ({what} {change})."
+        yield f"Most effective: 10 % more of {most.resource} ({tables.timed(run)} {change})."
 
 
 def fullest(run: StoredRun) -> list[tuple[str, float]]:
