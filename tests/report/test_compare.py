@@ -11,6 +11,7 @@ from carsim.design.load import build_design
 from carsim.report import save_report
 from carsim.report.compare import RunComparison
 from carsim.report.compare_words import answer, changed_table, ratios_lines, spec_table
+from carsim.report.run_tables import elasticities_table
 from carsim.report.run_words import short_sections
 from carsim.report.stored import stored
 from carsim.runs.report import Report
@@ -96,6 +97,7 @@ def test_what_forbids_plain_differences_is_said() -> None:
     text = run(tiny_design(), workload="text:4")
     assert "A decodes a video, B a text, which is different work." in notes(text)
     assert "(time per new token " in str([*short_sections(stored(text))])
+    assert elasticities_table(stored(text)).headings[2] == "time per new token per +10 %"
     assert "video.steps" in [each.path for each in compare(tiny_report(), text).inputs]
 
 
