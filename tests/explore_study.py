@@ -67,6 +67,9 @@ def die_sending(*_: Any) -> None:
     die()
 
 
+DEATHS = [die, die_sending]
+
+
 def poisoned_start(death: Callable[[], None], *arguments: Any) -> None:
     """Start a worker process in which evaluating one point is deadly."""
     evaluate = Evaluator.evaluate

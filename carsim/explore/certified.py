@@ -80,7 +80,7 @@ class CertifiedFront:
         places = np.flatnonzero(~self._lacks.any(axis=0))
         self._order: NDArray[np.intp] = places[np.argsort(_score(self._bounds[places]))]
         self._pending: NDArray[np.intp] = self._order[:0]
-        self._within, self._evaluated = within, 0
+        self._evaluated, self._is_told = 0, within > 0
 
     @property
     def processor_s(self) -> float:
@@ -102,6 +102,13 @@ class CertifiedFront:
         """The most promising designs that are left, neighbours side by side; none at the end."""
         self._pending = self._open(self._pending, self._added)
         self._added = []
+        if self._evaluated >= MANY and not self._is_told:
+            self._is_told = True
+            self._order = self._open(self._order, self._front)
+            if (left := len(self._order) + len(self._pending)) > MANY:
+                note = f"{self._evaluated:,} designs are evaluated, and up to {left:,} are left"
+                cure = "many are nearly equal. Started again with `within` 0.01, it leaves out most"
+                warnings.warn(f"{note}: {cure}", stacklevel=2)
         while len(self._pending) < BLOCK and len(self._order):  # few have few of their kind
             block, self._order = np.split(self._order, [BLOCK])
             self._pending = np.concatenate([self._pending, self._open(block, self._front)])
@@ -118,14 +125,6 @@ class CertifiedFront:
             SolverError: A result is better than its bound.
         """
         self._evaluated += len(results)
-        if not self._within and self._evaluated - len(results) < MANY <= self._evaluated:
-            self._order = self._open(self._order, self._front)
-            if (left := len(self._order) + len(self._pending)) > MANY:
-                note = (
-                    f"{self._evaluated:,} designs are evaluated, and up to {left:,} are left: many"
-                )
-                cure = "are nearly equal. Started again with `within` 0.01, it leaves out most"
-                warnings.warn(f"{note} {cure}", stacklevel=2)
         for point, row in results:
             if row["status"] != "ok" or any(row.get(name) is None for name in self._signs):
                 continue

@@ -44,10 +44,10 @@ class Designs:
 
     def _fixed(self, name: str) -> Design | None:
         fields = _without(PSEUDO_PATHS, self._study.file.set)
-        file = read_design(self._study.design_paths[name])[0]
+        path = self._study.design_paths[name]
         with suppress(InputError):
             # A machine that the file leaves out is chosen anew for each point.
-            if "machine" in file or not fields.keys() & PRESET_PATHS:
+            if not fields.keys() & PRESET_PATHS or "machine" in read_design(path)[0]:
                 return self._written(name, fields)
         return None
 

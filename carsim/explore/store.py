@@ -51,6 +51,9 @@ FOREIGN = {
 }
 """Fact that must be the same to go on with a store -> problem if it is not."""
 
+OWN = ("study", "objectives", "constraints", "within")
+"""Facts on which no result depends: those of the study with which a store goes on."""
+
 MOST_BYTES = 1 << 24
 """Bytes of a line at most; what is longer is no line."""
 
@@ -143,24 +146,20 @@ class Store(AbstractContextManager["Store"]):
                 cure = "name another folder, or go back to what made it"
                 raise InputError(str(self.path), problem.format(**{**wanted, **self.facts}), cure)
         self._report()
-        if self.damaged or self.facts.get("within") is not None:
-            self.prove(None)
+        facts = self.facts | {key: wanted[key] for key in OWN}
+        if self.damaged or facts != self.facts:
+            self._write(facts, self._lines())
         self._places = {key: at for key, at in self._places.items() if at.status != "failed"}
         if self.path is not None:
             copy = self.path.with_name(STUDY_FILE)
             try:
                 self.path.with_name(DIGESTS).unlink(missing_ok=True)
-                if not copy.exists():
-                    copy.write_text(study.text, encoding="utf-8")
+                copy.write_text(study.text, encoding="utf-8")
             except OSError as error:
                 raise unwritable(copy, error) from None
 
-    def prove(self, within: float | None) -> None:
-        """Note that no point without a result is better than the front by more than a share.
-
-        Args:
-            within: The share; None while that is not known.
-        """
+    def prove(self, within: float) -> None:
+        """Note that no point without a result is better than the front by more than this share."""
         self._write(self.facts | {"within": within}, self._lines())
 
     def add(self, results: Iterable[tuple[Point, Row]]) -> None:

@@ -14,15 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from explore_study import (
-    POISON,
-    answers,
-    die,
-    die_sending,
-    make_study,
-    poisoned_start,
-    write_study,
-)
+from explore_study import DEATHS, POISON, answers, make_study, poisoned_start, write_study
 
 from carsim.base import pools
 from carsim.base.errors import InputError
@@ -165,7 +157,7 @@ def test_workers_may_be_killed_while_it_runs(tmp_path, undisturbed):
     pd.testing.assert_frame_equal(answers(tmp_path / "out"), undisturbed)
 
 
-@pytest.mark.parametrize("death", [die, die_sending])
+@pytest.mark.parametrize("death", DEATHS)
 def test_a_point_that_kills_its_processes_fails_alone(tmp_path, study, monkeypatch, death):
     monkeypatch.setattr(workers, "_start", partial(poisoned_start, death))
     for module in (workers, pools):

@@ -10,7 +10,7 @@ from contextlib import closing, nullcontext
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from explore_study import die, die_sending, make_study, spoilt
+from explore_study import DEATHS, make_study, spoilt
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +23,7 @@ from carsim.explore.evaluate import Evaluator
 from carsim.explore.grid import GridStudy
 from carsim.explore.pareto import directions, pareto
 from carsim.explore.points import make_points
-from carsim.explore.store import Store
+from carsim.explore.store import Store, open_folder
 from carsim.explore.sweep import fill, sweep
 from carsim.explore.workers import Processes
 from carsim.hardware.mapping import MAPPINGS
@@ -276,8 +276,8 @@ def test_another_front_of_some_points_is_refused(tmp_path, monkeypatch):
 def test_a_share_leaves_out_what_is_hardly_better(tmp_path, monkeypatch):
     monkeypatch.setattr("carsim.explore.certified.CHUNK", 1)
     monkeypatch.setattr("carsim.explore.certified.MANY", 5)
-    axes = {"board.fabric_clock_mhz": [100.0 + n for n in range(40)], "policy.batch": [2, 4]}
-    axes["machine.cores"] = [1, 2, 4]
+    axes = CLOCKS | {"board.fabric_clock_mhz": [100.0 + n for n in range(40)]}
+    axes |= {"policy.batch": [2, 4]}
     study = make_study(tmp_path, axes=axes, objectives=["latency_s", "energy_per_video_j", "dsp"])
     out = str(tmp_path / "out")
 
@@ -294,12 +294,19 @@ def test_a_share_leaves_out_what_is_hardly_better(tmp_path, monkeypatch):
     limited = call("report", out, "--front", "--constraint", "latency_s <= 1")
     assert "all others that fit and keep each limit with 30 % to spare, it is proven" in limited
     assert json.loads(call("report", out, "--front", "--json"))["within"] == 0.3
-    with pytest.warns(
-        UserWarning, match="left: many are nearly equal. Started again with `within`"
-    ):
+    told = "left: many are nearly equal. Started again with `within`"
+    with pytest.warns(UserWarning, match=told):
         whole = sweep(study, out, workers=0, front_only=True)
     assert few < len(whole) < 240
     assert "proven that they are not on the front" in call("report", out, "--front")
+    with open_folder(out) as store:
+        assert fill(store, study, workers=0, front_only=True).finished == 240
+    monkeypatch.undo()
+    fewer = make_study(tmp_path, axes=axes, objectives=["dsp"], constraints=["latency_s < 1"])
+    sweep(fewer, out, workers=0, front_only=True)
+    stored, text = read_study(tmp_path / "out"), (tmp_path / "out" / "study.yaml").read_text()
+    own = ({"dsp": "min"}, ("latency_s < 1",), fewer.text)
+    assert (stored.objectives, stored.constraints, text) == own
     spoilt(tmp_path / "out", 1 + len(whole))
     assert "on the front so far" in call("report", out, "--front")
     for within, front_only in ((0.1, False), (1.0, True), (-0.1, True), (math.nan, True)):
@@ -330,7 +337,7 @@ def test_processes_share_the_work_of_bounds(tmp_path, monkeypatch):
     np.testing.assert_equal(together, bounds_of(GridStudy(study)))
 
 
-@pytest.mark.parametrize("death", [die, die_sending])
+@pytest.mark.parametrize("death", DEATHS)
 def test_a_process_that_dies_over_bounds_is_one_line(tmp_path, monkeypatch, death):
     monkeypatch.setattr("carsim.base.pools.POLL_S", 0.1)
     study = make_study(tmp_path, objectives=["latency_s"])
