@@ -3,7 +3,7 @@
     .venv/bin/python .ci/lock.py
 
 ``.ci/lock.txt`` has the version of each package that carsim[dev] brings, as constraints for pip:
-``pip install -c .ci/lock.txt -e .`` installs what was tested. ``docs/licences.md`` has the licence
+``pip install -c .ci/lock.txt -e .`` installs what was tested. ``LICENCES.md`` has the licence
 of each as its own metadata state it, and those of the data.
 """
 
@@ -22,7 +22,7 @@ DATA = """
 | traces, made by carsim's own decoder and proxy models | Apache-2.0, as carsim |
 | figures of publications (speeds, joules, resources) | facts, each with its source |
 
-[traces/README.md](../traces/README.md) lists the photographs from which traces were made.
+[traces/README.md](traces/README.md) lists the photographs from which traces were made.
 """
 
 
@@ -73,13 +73,11 @@ def main() -> None:
     lines += [f"{name}=={package.version}\n" for name, package in packages.items()]
     (ROOT / ".ci" / "lock.txt").write_text("".join(lines), encoding="utf-8")
     rows = [f"| {name} | {each.version} | {licence(each)} |\n" for name, each in packages.items()]
-    text = (
-        "# Licences\n\ncarsim is under the [Apache License 2.0](../LICENSE). The table lists the "
-    )
+    text = "# Licences\n\ncarsim is under the [Apache License 2.0](LICENSE). The table lists the "
     text += "packages that carsim\ncan install, each with the licence that it states "
     text += "(`.ci/lock.py` writes this page).\n\n| package | version tested | licence |\n"
     text += "|---|---|---|\n" + "".join(rows) + DATA
-    (ROOT / "docs" / "licences.md").write_text(text, encoding="utf-8")
+    (ROOT / "LICENCES.md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

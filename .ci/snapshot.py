@@ -6,9 +6,10 @@
     .venv/bin/python .ci/snapshot.py --update    record today's figures
 
 Every design of configs/ runs on every trace of traces/, every design of configs/published on the
-texts that were timed on it. All run fluid; the texts, and one trace of each design, tile as well. A
-refusal is recorded as one. Such a run is repeated where that helps, as ``fluid!``: misfits are
-allowed, rows that are missing are drawn with seed 0, the decision scope is the trace's.
+texts that were timed on it, and every design of configs/boards, configs/predicted and
+configs/later on a short text. All run fluid; the timed texts, and one trace of each design, tile
+as well. A refusal is recorded as one. Such a run is repeated where that helps, as ``fluid!``:
+misfits are allowed, rows that are missing are drawn with seed 0, the decision scope is the trace's.
 
 Exit status 1 if anything differs. Numbers closer than 1e-12 are equal, as libraries may round sums
 differently.
@@ -29,6 +30,8 @@ from carsim.validate.published import published_rows
 
 ROOT = Path(__file__).resolve().parents[1]
 SNAPSHOT = Path(__file__).with_suffix(".csv")
+UNPUBLISHED_CONTEXTS = (1, 128)
+"""First and last context of the text of designs without a timed text."""
 TILED = "vilau_8f"
 TOLERANCE = 1e-12
 COUNTS = ("cycles", "macs", "vector_ops", "sram_bytes", "dram_bytes")
@@ -108,6 +111,12 @@ def _runs(short: bool) -> Iterator[tuple[Design, str, Trace | Workload, str]]:
         for fidelity in fidelities:
             first, last = context
             yield design, f"{first}:{last}", Workload.at_contexts(first, last), fidelity
+    # No row was published for the contexts of these designs.
+    first, last = UNPUBLISHED_CONTEXTS
+    for folder in ("boards", "predicted", "later"):
+        for path in sorted((ROOT / "configs" / folder).glob("*.yaml")):
+            work = Workload.at_contexts(first, last)
+            yield load_design(str(path)), f"{first}:{last}", work, "fluid"
 
 
 def figures(

@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from carsim.account.row import RowResult as RowResult
     from carsim.base.errors import CarsimError as CarsimError
     from carsim.base.errors import InputError as InputError
     from carsim.base.errors import MisfitError as MisfitError
@@ -34,13 +35,12 @@ if TYPE_CHECKING:
     from carsim.explore.study import load_study as load_study
     from carsim.explore.sweep import search as search
     from carsim.explore.sweep import sweep as sweep
-    from carsim.machine.row import RowResult as RowResult
     from carsim.report import save_report as save_report
     from carsim.report import summary as summary
     from carsim.report.compare import RunComparison as RunComparison
     from carsim.report.compare import compare as compare
     from carsim.report.report import write_page as write_page
-    from carsim.runs.first import open_design as open_design
+    from carsim.runs.opening import open_design as open_design
     from carsim.runs.pipeline import run as run
     from carsim.runs.report import Report as Report
     from carsim.workload.workload import Workload as Workload
@@ -55,11 +55,11 @@ _HOMES = {
     "carsim.explore.pareto": "pareto",
     "carsim.explore.study": "Study load_study",
     "carsim.explore.sweep": "search sweep",
-    "carsim.machine.row": "RowResult",
+    "carsim.account.row": "RowResult",
     "carsim.report": "save_report summary",
     "carsim.report.compare": "RunComparison compare",
     "carsim.report.report": "write_page",
-    "carsim.runs.first": "open_design",
+    "carsim.runs.opening": "open_design",
     "carsim.runs.pipeline": "run",
     "carsim.runs.report": "Report",
     "carsim.workload.workload": "Workload workload_of",

@@ -19,22 +19,33 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 
 project = "carsim"
-extensions = ["myst_nb"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "README"
 include_patterns = [
     "README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "LICENCES.md",
     "docs/*.md",
     "docs/*/*.md",
     "docs/notebooks/*.ipynb",
     "studies/README.md",
     "studies/*/README.md",
+    "studies/*/details.md",
     "traces/README.md",
     "configs/published/*.md",
+    "configs/boards/README.md",
+    "configs/later/*.md",
 ]
+exclude_patterns = ["docs/changes/*"]  # parts of the changelog of the next release
 nb_execution_mode = "off"
 myst_heading_anchors = 4
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+autodoc_member_order = "bysource"
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True  # attributes of a class are in its docstring, and need no entries
+napoleon_custom_sections = [("Class attributes", "params_style")]
 html_theme = "furo"
 html_title = "carsim"
 html_copy_source = False
@@ -42,6 +53,7 @@ html_show_sourcelink = False
 html_show_copyright = False
 html_static_path = ["static"]
 html_css_files = ["carsim.css"]
+html_js_files = ["tables.js"]
 highlight_language = "text"
 
 LISTS = ("docs/README", "docs/reference/README", "docs/notebooks/README", "studies/README")
@@ -50,6 +62,10 @@ LISTS = ("docs/README", "docs/reference/README", "docs/notebooks/README", "studi
 
 BESIDE = ("docs/README",)
 """Pages that links lead to, and no list."""
+
+
+API = "docs/reference/api"
+"""The page of the Python API, to which the site adds docstrings."""
 
 
 def linked(text: str, folder: PurePosixPath) -> list[str]:
@@ -77,12 +93,27 @@ def questions() -> dict[str, str]:
     return {f"studies/{name}/README": question for question, name in rows}
 
 
+def docstrings() -> str:
+    """What autodoc adds to the page of the Python API: the whole docstring of each name there."""
+    text = (ROOT / f"{API}.md").read_text(encoding="utf-8")
+    names = re.findall(r"^\| `(carsim[.\w]+)` \|", text, re.MULTILINE)
+    lines = []
+    for name in names:
+        is_class = name.rpartition(".")[2][0].isupper()
+        lines.append(f".. auto{'class' if is_class else 'function'}:: {name}")
+        lines += ["   :members:", ""] if is_class else [""]
+    body = "\n".join(lines)
+    return f"\n## Docstrings\n\n```{{eval-rst}}\n{body}\n```\n"
+
+
 def add_navigation(app: "Sphinx", name: str, source: list[str]) -> None:
     """Add what only the site has to the text of a page."""
-    if name in BESIDE:
+    if name in BESIDE or name.endswith("/details"):
         source[0] = f"---\norphan: true\n---\n\n{source[0]}"
     elif name == root_doc:
         source[0] += f"\n{toctrees(LISTS[0])}"
+    elif name == API:
+        source[0] += docstrings()
     elif name in LISTS:
         source[0] += f"\n{toctrees(name)}"
     elif name in questions() and not source[0].startswith("# "):

@@ -1,11 +1,14 @@
-"""Draw the figures of docs/model.md and of the README.
+"""Draw the figures of docs/reference/machine.md, of the README and of the tutorials.
 
-    python docs/drawings.py
+    python docs/drawings.py                  # all of them
+    python docs/drawings.py tutorials        # those of the tutorials, which run for a minute
 
 Times and assignments are those that carsim computes, so that a drawing cannot say anything else.
 """
 
+import contextlib
 import sys
+import tempfile
 from pathlib import Path
 
 import matplotlib as mpl
@@ -16,12 +19,15 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from readme import Folder, blocks, execute  # noqa: E402
 
 from carsim import load_design, load_trace, override, run  # noqa: E402
 from carsim.hardware.schedule import SCHEDULES, Registers  # noqa: E402
 from carsim.report.figures import run_plots  # noqa: E402
 from carsim.report.figures.draw import save  # noqa: E402
+from carsim.report.plots import write_plot  # noqa: E402
 from carsim.report.stored import stored  # noqa: E402
 
 BLUE, SKY, ORANGE, GREEN, RED, GREY = (
@@ -229,6 +235,36 @@ def from_video_to_phases() -> Figure:
     return figure
 
 
+TUTORIALS = ROOT / "docs" / "tutorials"
+RULES_OF_MACHINES = (
+    *(f"tas_{board}=TAS" for board in ("zcu102", "vck190", "u280")),
+    *(f"pairs_{board}=pairs" for board in ("zcu102", "vck190", "u280")),
+)
+PICTURES: dict[str, tuple[str, tuple[str, ...], str]] = {
+    "tutorial-roofline": ("simulate-your-board", ("text",), "roofline"),
+    "tutorial-rules": (
+        "test-your-skipping-rule",
+        RULES_OF_MACHINES,
+        "speedup:board.name:label",
+    ),
+    "tutorial-front": ("find-the-best-machine", ("grid",), "front"),
+}
+"""Name of a picture -> the tutorial, the folders of results that it makes, and what is drawn."""
+
+
+def tutorial_picture(name: str) -> None:
+    """Run the blocks of a tutorial, and draw the results that they leave."""
+    tutorial, sources, what = PICTURES[name]
+    text = (TUTORIALS / f"{tutorial}.md").read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Folder(Path(temporary))
+        for block in blocks(text):
+            execute(block, folder)
+        with contextlib.chdir(folder.path):
+            picture, _ = write_plot(sources, what, f"{name}.png")
+            (IMAGES / picture.name).write_bytes(picture.read_bytes())
+
+
 DRAWINGS = {
     "phases": from_video_to_phases,
     "layer_step": layer_step,
@@ -237,6 +273,10 @@ DRAWINGS = {
 }
 
 if __name__ == "__main__":
+    for picture_name in PICTURES:
+        tutorial_picture(picture_name)
+    if sys.argv[1:] == ["tutorials"]:
+        sys.exit()
     with mpl.rc_context(STYLE):
         for name, draw in DRAWINGS.items():
             draw().savefig(IMAGES / f"{name}.svg", metadata={"Date": None})

@@ -5,6 +5,7 @@
 The tests compare what :func:`pages` returns with the files that are committed.
 """
 
+import importlib
 import inspect
 import json
 import os
@@ -26,7 +27,7 @@ from carsim.design.document import design_schema  # noqa: E402
 from carsim.design.load import load_design, shipped_designs, shipped_presets  # noqa: E402
 from carsim.explore import axis  # noqa: E402
 from carsim.explore.study import study_schema  # noqa: E402
-from carsim.hardware.expected import TABLE  # noqa: E402
+from carsim.hardware.expected import COVERAGE_TABLE, TABLE  # noqa: E402
 from carsim.hardware.memory import STANDARDS, AccessPattern  # noqa: E402
 from carsim.hardware.memory.base import MemoryStandard  # noqa: E402
 from carsim.hardware.memory.sustained import SEQUENTIAL, scheduled  # noqa: E402
@@ -36,12 +37,20 @@ from carsim.metrics.columns import COLUMNS  # noqa: E402
 from carsim.validate.claims import claims_page  # noqa: E402
 from carsim.validate.intervals import (  # noqa: E402
     calibrated_speed,
-    interval,
+    coverage_table,
+    coverage_text,
     left_out_speeds,
     one_factor,
-    pools,
+    peak_point,
+    published_table,
+    table_text,
 )
-from carsim.validate.published import Predicted, predict_rows  # noqa: E402
+from carsim.validate.published import (  # noqa: E402
+    Predicted,
+    later_rows,
+    predict,
+    predict_rows,
+)
 
 NOTE = "*Made by `python docs/generate.py` from {}; change it there.*"
 Schema = dict[str, Any]
@@ -54,9 +63,11 @@ def pages() -> dict[str, str]:
         "reference/metrics.md": metrics_page(),
         "reference/columns.md": columns_page(),
         "reference/presets.md": presets_page(),
+        "reference/api.md": api_page(),
         "gallery.md": gallery_page(),
-        "claims.md": claims_page(),
+        "reference/claims.md": claims_page(),
         **published_files(),
+        "../configs/later/rows.md": later_page(),
         os.path.relpath(MEMORY / SEQUENTIAL, DOCS): sequential_table(),
     }
     for kind, (schema_of, opening) in FILES.items():
@@ -93,11 +104,12 @@ FILES = {
         design_schema,
         "A design says what is built, and what is decoded on it. Shipped ones: "
         "[presets](presets.md#designs). How to write one: "
-        "[architect](../architect.md#a-design-of-your-own).",
+        "[describe a board](../howto/describe-a-board.md).",
     ),
     "study": (
         study_schema,
-        "A study says which designs a sweep or a search evaluates: [explorer](../explorer.md).\n\n"
+        "A study says which designs a sweep or a search evaluates: "
+        "[find the best machine](../tutorials/find-the-best-machine.md).\n\n"
         + re.sub(r"``([^`]+)``", r"`\1`", (axis.__doc__ or "").partition("\n\n")[2]),
     ),
     "recipe": (
@@ -138,34 +150,36 @@ def sentence(text: str) -> str:
 def published_files() -> dict[str, str]:
     """Every published row next to its predictions, and the intervals that follow from all."""
     predicted = predict_rows()
-    ours, factor = (
-        {each.row.name: speed for each, speed in left_out_speeds(predicted, way)}
-        for way in (calibrated_speed, one_factor)
-    )
+
+    def by_name(speeds: Iterable[tuple[Predicted, float]]) -> dict[str, float]:
+        return {each.row.name: speed for each, speed in speeds}
+
+    ours = by_name(left_out_speeds(predicted, calibrated_speed))
+    factor = by_name(left_out_speeds(predicted, one_factor))
+    peak = by_name(left_out_speeds(predicted, calibrated_speed, point=peak_point))
 
     def cells(each: Predicted) -> Iterator[str]:
         row = each.row
         least, most = each.expected.low, each.expected.high
         speeds = (each.speed, row.at_peak(0.9), row.at_peak(0.8), ours.get(row.name))
         yield from (row.name, f"{row.tok_per_s:g}", row.split)
-        for speed in (*speeds, factor.get(row.name)):
+        for speed in (*speeds, factor.get(row.name), peak.get(row.name)):
             yield "-" if speed is None else f"{100 * (speed / row.tok_per_s - 1):+.1f}"
         yield f"{least:.3g} to {most:.3g}"
         yield "yes" if least <= row.tok_per_s <= most else "**no**"
 
     head = (
-        "row", "tokens/s", "split", "hardware bound", "0.9 of peak", "0.8 of peak", "calibrated",
-        "one factor", "expected tokens/s", "inside",
+        "row", "tokens/s", "split", "without runtime overhead", "0.9 of peak", "0.8 of peak",
+        "calibrated", "one factor", "peak, two constants", "expected tokens/s", "inside",
     )  # fmt: skip
     text = (
         "Errors of tokens/s in %. *Calibrated* is a time per layer, with a share of the bandwidth "
         "where it helps, and *one factor* a factor on all time, both fitted to the other rows of "
-        "the system (- if there are none). The interval "
-        "is that of the row's type of control, here with the row's own system in it; `carsim "
-        "validate boards` prints the coverage with it left out."
+        "the system (- if there are none). *Peak, two constants* fits the constants of a "
+        "calibration to bytes over the peak bandwidth. The interval is that of the row's kind of "
+        "system and type of control, here with the row's own system in it; `carsim validate "
+        "boards` prints the coverage with it left out."
     )
-    intervals = [interval(name, residuals) for name, residuals in pools(predicted).items()]
-    lines = [f"{e.pool},{e.systems},{e.rows},{e.factor},{e.spread}" for e in intervals]
     return {
         "../configs/published/rows.md": page(
             "Every published row",
@@ -173,8 +187,46 @@ def published_files() -> dict[str, str]:
             text,
             table(head, map(cells, predicted)),
         ),
-        f"../carsim/hardware/{TABLE}": "\n".join(["pool,systems,rows,factor,spread", *lines, ""]),
+        f"../carsim/hardware/{TABLE}": table_text(published_table(predicted)),
+        f"../carsim/hardware/{COVERAGE_TABLE}": coverage_text(coverage_table(predicted)),
     }
+
+
+def later_page() -> str:
+    """Every row of FPGAs that came later next to its prediction."""
+
+    def cells(each: Predicted) -> Iterator[str]:
+        row = each.row
+        least, most = each.expected.low, each.expected.high
+        yield from (row.name, row.config)
+        contexts = sorted({row.first_context, row.last_context})
+        yield " to ".join(map(str, contexts))
+        yield f"{row.tok_per_s:g}"
+        for speed in (each.speed, row.at_peak(0.9), row.at_peak(0.8)):
+            yield f"{100 * (speed / row.tok_per_s - 1):+.1f}"
+        yield f"{least:.3g} to {most:.3g}"
+        yield "yes" if least <= row.tok_per_s <= most else "**no**"
+        if row.power_w is None:
+            yield "-"
+        else:
+            yield f"{row.power_w:g} ({each.watts.low_j:.3g} to {each.watts.high_j:.3g})"
+        yield row.source
+
+    head = (
+        "row", "design", "contexts", "tokens/s", "without runtime overhead", "0.9 of peak",
+        "0.8 of peak", "expected tokens/s", "inside", "W (carsim)", "source",
+    )  # fmt: skip
+    text = (
+        "Errors of tokens/s in %. No number of carsim was chosen with these rows in view, and no "
+        "expected time or interval rests on them. Power is published for few rows; carsim's "
+        "interval stands behind it."
+    )
+    return page(
+        "Every row of FPGAs that came later",
+        "the table of later rows",
+        text,
+        table(head, map(cells, map(predict, later_rows()))),
+    )
 
 
 # Commands
@@ -185,7 +237,7 @@ def commands_page() -> str:
     parts = [
         "`carsim` stands for `python3 carsim` in a checkout. Every command has `--help`; most have "
         "`--json`, which prints one JSON document and nothing else. "
-        "Exit status: [questions](../questions.md#exit-status).",
+        "Exit status: [questions](questions.md#exit-status).",
         table(
             ("command", "what it does"),
             ((f"[carsim {name}](#carsim-{name})", text) for name, text in COMMANDS.items()),
@@ -440,38 +492,110 @@ def presets_page() -> str:
     )
 
 
+# Python
+
+
+def api_page() -> str:
+    """Public names of Python, each with its signature and the first sentence of its docstring.
+
+    The site adds the whole docstrings (docs/conf.py).
+    """
+    parts = [
+        "What `import carsim` offers, and the classes that plugins derive from. "
+        "[Python](python.md) shows how to use it, [Plugins](plugins.md) the contracts. "
+        "On the site, the whole docstrings follow the tables."
+    ]
+    for title, names in API.items():
+        rows = ((f"`{name}`", opening_sentence(public(name))) for name in names)
+        parts += [f"## {title}", table(("name", "what it is or does"), rows)]
+    return page("Python API", "docstrings", *parts)
+
+
+def public(name: str) -> Any:
+    """An object by its dotted name."""
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def opening_sentence(item: Any) -> str:
+    """The first paragraph of a docstring."""
+    return sentence((inspect.getdoc(item) or "").split("\n\n")[0])
+
+
+API = {
+    "Designs, traces, workloads": (
+        "carsim.load_design", "carsim.open_design", "carsim.override", "carsim.Design",
+        "carsim.shipped_designs", "carsim.design_schema", "carsim.design_yaml",
+        "carsim.load_trace", "carsim.save_trace", "carsim.Trace", "carsim.shipped_traces",
+        "carsim.Workload", "carsim.workload_of",
+    ),
+    "Runs": (
+        "carsim.run", "carsim.Report", "carsim.RowResult", "carsim.save_report", "carsim.summary",
+        "carsim.write_page", "carsim.compare", "carsim.RunComparison",
+    ),
+    "Many designs": (
+        "carsim.sweep", "carsim.search", "carsim.pareto", "carsim.load_study", "carsim.Study",
+    ),
+    "Errors and plugins": (
+        "carsim.CarsimError", "carsim.InputError", "carsim.MisfitError", "carsim.load_plugins",
+    ),
+    "Contracts of kinds": (
+        "carsim.hardware.schedule.base.Schedule",
+        "carsim.decisions.attention.base.AttentionPolicy",
+        "carsim.decisions.replay.base.ReplayRule",
+        "carsim.program.skips.base.Skip",
+        "carsim.hardware.mapping.base.Mapping",
+        "carsim.hardware.memory.base.MemoryStandard",
+        "carsim.hardware.memory.base.MemoryFamily",
+        "carsim.hardware.technology.base.Technology",
+        "carsim.metrics.Metric",
+    ),
+}  # fmt: skip
+"""Heading of the page -> dotted names below it."""
+
+
 # Gallery
 
 
 def gallery_page() -> str:
-    """Every question of the studies, its answer and its figures."""
+    """A contact sheet of the studies: question, one sentence and picture of each."""
     parts = [
         "Each study answers one question on the design space, on decisions, or on carsim itself. "
-        "Its folder has the method, the numbers, and the command that remakes it."
+        "Its page has the method, the numbers, and the command that remakes it."
     ]
     text = (ROOT / "studies" / "README.md").read_text(encoding="utf-8")
+    cells: list[str] = []
     for line in text.splitlines():
         group = re.fullmatch(r"\| \*\*(.+)\*\* \| \|", line)
-        study = re.fullmatch(r"\| .+ \| \[\w+\]\((\w+)/README.md\) \|", line)
+        study = re.fullmatch(r"\| (.+) \| \[\w+\]\((\w+)/README.md\) \|", line)
         if group:
-            parts.append(f"## {group[1]}")
+            parts += [sheet(cells), f"## {group[1]}"]
+            cells = []
         if study:
-            parts += study_parts(ROOT / "studies" / study[1])
-    return page("Gallery of studies", "the studies", *parts)
+            cells.append(study_cell(study[1], ROOT / "studies" / study[2]))
+    return page("Gallery of studies", "the studies", *parts, sheet(cells))
 
 
-def study_parts(folder: Path) -> Iterator[str]:
-    """Questions, findings and figures of a study."""
+def sheet(cells: list[str]) -> str:
+    """Cells two to a row; empty without cells."""
+    if not cells:
+        return ""
+    padded = [*cells, ""] if len(cells) % 2 else cells
+    pairs = zip(padded[::2], padded[1::2], strict=True)
+    return table(("", ""), pairs)
+
+
+def study_cell(question: str, folder: Path) -> str:
+    """Question, first sentence of the finding, and first picture of a study, on one line."""
     home = os.path.relpath(folder, DOCS)
     text = (folder / "README.md").read_text(encoding="utf-8")
-    text = re.sub(r"\]\(#", "](README.md#", re.sub(r"<!-- .* -->\n?", "", text))
-    text = re.sub(r"\]\((?!https?:)([^)]+)\)", rf"]({home}/\1)", text)
-    for section in re.split(r"^##? (?=.*\?$)", text, flags=re.MULTILINE)[1:]:
-        question, finding, *rest = section.split("\n\n")
-        if finding.startswith("**Finding.** "):
-            yield f"### {question}"
-            yield f"{finding.removeprefix('**Finding.** ').strip()} [How]({home}/README.md)"
-            yield from (part for part in rest if part.startswith("!["))
+    finding = re.search(r"\*\*Finding\.\*\* (.+?)(?=\n\n)", text, re.DOTALL)
+    assert finding is not None, f"{folder.name} has no finding"
+    first = re.split(r"(?<=[.)])\s+(?=[A-Z*`])", sentence(finding[1]))[0]
+    first = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", first).replace("**", "")
+    picture = re.search(r"^(!\[[^]]*\]\()([^)]+)\)$", text, re.MULTILINE)
+    shown = f"{picture[1]}{home}/{picture[2]})" if picture else ""
+    return f"**[{question}]({home}/README.md)** {first} {shown}".rstrip()
 
 
 if __name__ == "__main__":

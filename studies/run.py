@@ -56,6 +56,8 @@ from carsim.explore.workers import start_crew
 
 STUDIES = Path(__file__).parent
 POINTS, INPUTS, FIGURE, README = "points.csv", "inputs.json", "figure.png", "README.md"
+DETAILS = "details.md"
+"""Page beside a README that may hold marked blocks, too."""
 MADE = "made"
 """Folder in a study's folder for traces that ``prepare`` makes; git ignores it."""
 
@@ -256,10 +258,11 @@ def stale(folder: Folder, *, points: int, turn: int) -> list[str]:
 
 def misquoted(folder: Folder, frame: pd.DataFrame) -> list[str]:
     """What the README says otherwise than the results."""
-    readme = (folder.path / README).read_text(encoding="utf-8")
-    if quoted(readme, folder.numbers(frame)) == readme:
-        return []
-    return [f"{folder.name}: {README} quotes other numbers than {POINTS} has"]
+    return [
+        f"{folder.name}: {page.name} quotes other numbers than {POINTS} has"
+        for page, text in quoted_pages(folder.path / README, folder.numbers(frame)).items()
+        if text != page.read_text(encoding="utf-8")
+    ]
 
 
 def every_kth(points: Sequence[Point], count: int, turn: int) -> list[Point]:
@@ -295,9 +298,28 @@ def as_csv(folder: Folder, frame: pd.DataFrame) -> str:
 
 
 def quote(readme: Path, numbers: dict[str, str]) -> None:
-    """Replace the finding and the marked blocks of a README; see :func:`quoted`."""
+    """Replace the finding and the marked blocks of a README and its details.
+
+    See :func:`quoted_pages`.
+    """
+    for page, text in quoted_pages(readme, numbers).items():
+        _write(page, text)
+
+
+def quoted_pages(readme: Path, numbers: dict[str, str]) -> dict[Path, str]:
+    """A README and the page of details beside it, as they should be; see :func:`quoted`.
+
+    A block belongs to the page of details if its marks stand there, else to the README.
+    """
+    details = readme.with_name(DETAILS)
+    more = details.read_text(encoding="utf-8") if details.exists() else ""
+    of_details = {name: block for name, block in numbers.items() if f"<!-- {name} -->\n" in more}
+    of_readme = {name: block for name, block in numbers.items() if name not in of_details}
     text = readme.read_text(encoding="utf-8") if readme.exists() else ""
-    _write(readme, quoted(text, numbers))
+    pages = {readme: quoted(text, of_readme)}
+    if of_details:
+        pages[details] = quoted(more, of_details)
+    return pages
 
 
 def quoted(readme: str, numbers: dict[str, str]) -> str:

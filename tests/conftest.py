@@ -17,6 +17,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from carsim.base import plugins
+from carsim.base.registry import Registry, outside_kinds
+
 # Studies are scripts and not installed. Last: an installed carsim comes before the checkout's.
 sys.path.append(str(Path(__file__).parents[1]))
 
@@ -50,6 +53,23 @@ settings.register_profile(
     "mutants", settings.get_profile("ci"), phases=(Phase.explicit, Phase.generate)
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(autouse=True)
+def unload_plugins() -> Generator[None]:
+    """Forget the plugin files that a test has loaded, and the kinds that they added.
+
+    A plugin stays loaded in its process, and later tests would ask their workers for it.
+    """
+    loaded_before = plugins.loaded_plugins()
+    kinds_before = outside_kinds()
+    yield
+    if plugins.loaded_plugins() == loaded_before:
+        return
+    plugins._loaded.clear()
+    plugins._loaded.update(loaded_before)
+    for role, name in outside_kinds() - kinds_before:
+        del Registry.roles[role][name]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -24,9 +24,10 @@ from gates_bench import simulate
 from ideal import operand
 from numpy.typing import NDArray
 
-from carsim.machine import parts, solver
-from carsim.machine.lanes import Step
+from carsim.machine.lanes import LaneOp
 from carsim.machine.phase import Phase
+from carsim.machine.play import play_phases
+from carsim.machine.solve import solver
 
 SIDE = 8
 """Rows and columns of the array, lanes of the adder, bytes of a word of memory."""
@@ -333,7 +334,7 @@ def as_model(phase: GatePhase) -> Phase:
     folds, adds = np.concatenate([rows * cols, none]), np.concatenate([none, cols * tokens])
     rate = Fraction(SIDE * phase.words, phase.cycles) * (1 - Fraction(str(phase.stall)))
 
-    def step(n: int) -> Step:
+    def step(n: int) -> LaneOp:
         last = n == len(cols)
         nbytes, cycles = FOLD_BYTES * folds[n] * (tokens > 0), folds[n] * tokens
         tile_bytes = FOLD_BYTES * phase.tile_folds
@@ -352,8 +353,8 @@ def compared(phases: int, stall: float, seed: int) -> NDArray[np.int64]:
     gates = play(drawn, seed)
     models = [as_model(each) for each in drawn]
     rungs = (
-        [int(rung(each).ended[-1].max()) for each in models]
-        for rung in (parts.simulate, solver.solve)
+        [int(rung(each).step_end[-1].max()) for each in models]
+        for rung in (play_phases, solver.solve)
     )
     return np.array([gates, *rungs]).T
 

@@ -185,10 +185,12 @@ def oracle_decode(
     embeddings: NDArray[np.float64],
     units: list[list[int]],
     chooses: Visible | None = None,
+    skips: str = "mlp",
 ) -> Oracle:
     """Decode [S, B, d] embeddings after one unpadded prompt per row; rows of a unit vote.
 
-    ``chooses`` stands in for what an attention policy selects.
+    ``chooses`` stands in for what an attention policy selects; ``skips`` names what a row that
+    replays leaves out: "mlp", "attention" or "attention and mlp".
     """
     n_steps, n_rows, width = embeddings.shape
     layers = len(policy.tau)
@@ -201,6 +203,7 @@ def oracle_decode(
     )
     rows = [_Row(config, policy, weights, len(prompt), chooses) for prompt in prompts]
     held = np.zeros((config.tokens_per_frame, layers, n_rows, width))
+    held_attention = np.zeros_like(held)
     for row, prompt in zip(rows, prompts, strict=True):
         for x in prompt:
             for layer in range(layers):
@@ -212,7 +215,6 @@ def oracle_decode(
         for layer, tau in enumerate(policy.tau):
             for b, row in enumerate(rows):
                 row.inputs[layer].append(xs[b])
-                xs[b] = xs[b] + row.attention(layer)
                 if tau is not None and step >= config.tokens_per_frame:
                     out.tas[step, layer, b] = row.score(layer)
             for unit in units:
@@ -222,7 +224,13 @@ def oracle_decode(
                     out.replay[step, layer, b] = all(votes)
             place = step % config.tokens_per_frame
             for b, row in enumerate(rows):
-                if out.replay[step, layer, b]:
+                at = place, layer, b
+                if out.replay[step, layer, b] and "attention" in skips:
+                    held_attention[at] *= policy.rule.gain_of(layer)
+                else:
+                    held_attention[at] = row.attention(layer)  # exact: rounding is for MLPs here
+                xs[b] = xs[b] + held_attention[at]
+                if out.replay[step, layer, b] and "mlp" in skips:
                     held[place, layer, b] *= policy.rule.gain_of(layer)
                     out.mlp[step, layer, b] = held[place, layer, b]
                 else:
@@ -241,12 +249,13 @@ def naive_rows(
     weights: Weights | None = None,
     units: Iterable[Iterable[int]] = ((0,), (1,), (2,), (3,)),
     chooses: Visible | None = None,
+    skips: str = "mlp",
 ) -> Oracle:
     """The tiny decoder's four rows by :func:`oracle_decode`."""
     prompt, embeddings = make_inputs(config)
     prompts = [x[valid] for x, valid in zip(prompt, MASK, strict=True)]
     weights, of_rows = weights or make_weights(config), [list(unit) for unit in units]
-    return oracle_decode(config, policy, weights, prompts, embeddings, of_rows, chooses)
+    return oracle_decode(config, policy, weights, prompts, embeddings, of_rows, chooses, skips)
 
 
 def decode_with(

@@ -9,14 +9,15 @@ equal numbers from every file. A mutant's tests are those that ran its line, up 
 (``--share``); what a command does in a process of its own is not among them (``--also`` names
 further ones). A small share is quick, and finds survivors that more tests kill (``--again``).
 
-The work can be stopped and resumed: results are appended to a file, and a mutant that stands there
-is not run again (``--again`` runs survivors again, after a change to the tests). The draw takes a
-mutant of each file in turn: what has been judged so far is a sample of all files, too. A mutant is
-known by its line, its neighbours and its operator, not by its number: when code changes, mutants of
-other lines stay in the draw, and results of those that are gone no longer count.
+The work can be stopped and resumed: results are appended to ``out/drawn_mutants.jsonl``, which is
+not committed, and a mutant that stands there is not run again (``--again`` runs survivors again,
+after a change to the tests). The draw takes a mutant of each file in turn: what has been judged so
+far is a sample of all files, too. A mutant is known by its line, its neighbours and its operator,
+not by its number: when code changes, mutants of other lines stay in the draw, and results of those
+that are gone no longer count.
 
-Verdicts (YAML: key of a mutant -> text) say of survivors what they change. Those whose text begins
-with "equal" change nothing that can be observed, and do not count.
+Verdicts (``--verdicts``, YAML: key of a mutant -> text) say of survivors what they change. Those
+whose text begins with "equal" change nothing that can be observed, and do not count.
 
 Left out: annotations, what stands under ``if TYPE_CHECKING``, mutants that do not compile, and
 operators whose mutants can seldom be told from the code or from one another.
@@ -28,6 +29,10 @@ import difflib
 import json
 import math
 import os
+import resource
+import shlex
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -42,9 +47,17 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import yaml
-from mutants import ROOT, checkout, outcome
 
 from carsim.base.statistics import wilson
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "out" / "drawn_mutants.jsonl"
+COPIED = ("carsim", "configs", "docs", "studies", "tests", "traces", "pyproject.toml", "README.md")
+SECONDS = 300
+"""Processor time of the tests of one mutant; a mutant that makes tests hang counts as killed."""
+
+MEMORY = 8 << 30
+"""Bytes that the tests of one mutant may allocate."""
 
 LEFT_OUT = ("core/RemoveDecorator", "core/ExceptionReplacer", "core/VariableInserter")
 
@@ -194,6 +207,61 @@ def collected(copy: Path) -> set[str]:
     return {line for line in said.splitlines() if "::" in line}
 
 
+def checkout(copy: Path) -> Path:
+    """Copy into an empty folder what tests need."""
+    for each in COPIED:
+        copied = shutil.copytree if (ROOT / each).is_dir() else shutil.copy
+        copied(ROOT / each, copy / each)
+    return copy
+
+
+def limit() -> None:
+    """In a process of its own: end it after some time of the processor, refuse much memory."""
+    resource.setrlimit(resource.RLIMIT_CPU, (int(SECONDS) + 1, int(SECONDS) + 60))
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))  # Yosys reserves address space
+
+
+def outcome(copy: Path, tests: Sequence[str]) -> str:
+    """What the tests do on a copy of the checkout: ``pass``, ``fail`` or ``hang``.
+
+    Args:
+        copy: Where the checkout is.
+        tests: Arguments of pytest.
+    """
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "-x", "-p", "no:cacheprovider"]
+    try:
+        done = subprocess.run(
+            [*command, *tests],
+            cwd=copy,
+            env={
+                **os.environ,
+                "PYTHONPATH": str(copy),
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "HYPOTHESIS_PROFILE": "mutants",
+            },
+            capture_output=True,
+            text=True,
+            timeout=4 * SECONDS,
+            preexec_fn=limit,
+        )
+    except subprocess.TimeoutExpired:
+        return "hang"
+    if done.returncode == -signal.SIGXCPU:
+        return "hang"
+    # carsim can no longer be imported, or Python itself ended
+    if "while loading conftest" in done.stderr or "ERROR collecting" in done.stdout:
+        return "fail"
+    if done.returncode < 0:
+        return "fail"
+    # carsim names some cases, and now otherwise
+    if done.returncode == 4 and any("[" in test for test in tests):
+        return outcome(copy, list(dict.fromkeys(test.partition("[")[0] for test in tests)))
+    if done.returncode not in (0, 1):
+        called = shlex.join(tests)[:300]
+        raise SystemExit(f"pytest {called}: exit status {done.returncode}\n{done.stdout[-2000:]}")
+    return "fail" if done.returncode else "pass"
+
+
 def judged(
     chosen: Sequence[Drawn], results: Mapping[str, str], given: argparse.Namespace
 ) -> Iterator[tuple[Drawn, str]]:
@@ -269,18 +337,20 @@ def main() -> int:
     parser.add_argument("--also", nargs="+", default=[], help="tests to run as well, for each")
     parser.add_argument("--coverage", default=".coverage", help="what --cov-context=test wrote")
     parser.add_argument("--times", type=Path, default=Path("out/times.xml"), help="of --junitxml")
-    here = Path(__file__)
-    parser.add_argument("--out", type=Path, default=here.with_suffix(".jsonl"))
-    parser.add_argument("--verdicts", type=Path, default=here.with_suffix(".yaml"))
+    parser.add_argument("--out", type=Path, default=RESULTS, help="results, one a line")
+    parser.add_argument("--verdicts", type=Path, help="YAML, what is said of survivors")
     parser.add_argument("--page", type=Path, help="Markdown, with a score of each folder")
     given = parser.parse_args()
     paths = [Path(path).resolve() for path in given.paths]
     files = {file for path in paths for file in ([path] if path.is_file() else path.rglob("*.py"))}
     chosen = draw(files, given.count, given.seed)
+    given.out.parent.mkdir(parents=True, exist_ok=True)
     given.out.touch()
     known = list(map(json.loads, given.out.read_text("utf-8").splitlines()))
     results: dict[str, str] = dict(known)
-    verdicts: dict[str, str] = yaml.safe_load(given.verdicts.read_text("utf-8"))
+    verdicts: dict[str, str] = {}
+    if given.verdicts:
+        verdicts = yaml.safe_load(given.verdicts.read_text("utf-8"))
     kept = dict(results)
     if given.again:
         kept = {key: found for key, found in results.items() if found != "pass" or key in verdicts}

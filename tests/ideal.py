@@ -21,24 +21,59 @@ from typing import Any
 import numpy as np
 from strategies import raw_design
 
-from carsim.decisions.replay import ReplayRule
+from carsim.decisions.replay import FASTCAR, ReplayRule
 from carsim.design import build_design
-from carsim.hardware.schedule import SCHEDULES
-from carsim.machine.cases import AttendCases, MlpCases
+from carsim.hardware.schedule import SCHEDULES, Schedule
+from carsim.machine.arrays import MachineArrays
+from carsim.machine.bounds import Bound
+from carsim.machine.build import build
+from carsim.machine.cases import Cases, RowCases
 from carsim.machine.hardware import Hardware, Path
-from carsim.machine.lanes import Step
-from carsim.machine.phase import Outcome
+from carsim.machine.lanes import LaneOp
+from carsim.machine.phase import Outcome, Phase
 from carsim.machine.phases import Phases
+from carsim.program.block import Block
+from carsim.program.reads import Reads
 from carsim.workload.ops import Category
+
+
+def block_of(
+    phases: Phases, name: str, rule: ReplayRule | None = None, *, decided: bool = True
+) -> Block:
+    """A block of the first layer, in steps that a rule scores."""
+    layer = phases.program(rule, decided=decided).layers[0]
+    return next(block for block in layer if block.name == name)
+
+
+def qkv(phases: Phases, rule: ReplayRule | None = None) -> Outcome:
+    """Norm and QKV projection, where a rule scores rows."""
+    return phases.of(block_of(phases, "qkv", rule), Cases())
 
 
 def attend(
     phases: Phases, attended: Any, rule: ReplayRule | None = None, outside: bool = False
 ) -> Outcome:
     """Dense attention over so many tokens each."""
-    tokens = np.atleast_1d(np.asarray(attended, np.int64))
-    cases = AttendCases(tokens, np.ones_like(tokens), tokens, aligned_outside=outside)
-    return phases.attention(rule, cases)
+    reads = Reads.of_tokens(attended)._replace(aligned_outside=outside)
+    return phases.of(block_of(phases, "attention", rule), Cases(reads))
+
+
+def output(phases: Phases, rule: ReplayRule | None = None) -> Outcome:
+    """Output projection, where a rule scores rows."""
+    return phases.of(block_of(phases, "output", rule), Cases())
+
+
+def mlp(
+    phases: Phases, schedule: Schedule, rows: RowCases, rule: ReplayRule | None = FASTCAR
+) -> Outcome:
+    """MLPs that some rows skip."""
+    block = block_of(phases, "mlp", rule, decided=rows.known_cycles is not None)
+    return phases.of(block, Cases(rows=rows), schedule)
+
+
+def mlp_bound(phases: Phases, n_rows: int, rule: ReplayRule | None = FASTCAR) -> Bound:
+    """Lower bound of an MLP by how many rows compute."""
+    return phases.bound(block_of(phases, "mlp", rule), n_rows)
 
 
 def compute(
@@ -47,13 +82,29 @@ def compute(
     known: int | None = None,
     *,
     schedule: str = "static",
-    rule: ReplayRule | None = None,
+    rule: ReplayRule | None = FASTCAR,
     home: int = 0,
 ) -> Outcome:
-    """An MLP phase; ``computing`` has a 1 for each sequence that computes."""
+    """An MLP phase of a video that replays; ``computing`` has a 1 for each that computes."""
     bits = np.array([[bit == "1" for bit in computing]])
-    cases = MlpCases(bits, None if known is None else np.array([known]), home)
-    return phases.mlp(SCHEDULES[schedule], cases, rule)
+    rows = RowCases(bits, None if known is None else np.array([known]), home)
+    return mlp(phases, SCHEDULES[schedule], rows, rule)
+
+
+def built(
+    hw: Hardware,
+    name: str,
+    rule: ReplayRule | None = None,
+    *,
+    reads: Reads | None = None,
+    rows: RowCases | None = None,
+    schedule: Schedule | None = None,
+) -> Phase:
+    """Phases of a block of the first layer, as the rungs are given them."""
+    phases = Phases(hw)
+    decided = rows is None or rows.known_cycles is not None
+    block = block_of(phases, name, rule, decided=decided)
+    return build(phases.machine, block, schedule, Cases(reads, rows))
 
 
 def ideal_hardware(
@@ -82,6 +133,11 @@ def ideal_hardware(
     return hw
 
 
+def arrays(hw: Hardware) -> MachineArrays:
+    """The numbers of a single design."""
+    return MachineArrays.of([hw])
+
+
 APART = {"weights": "ddr", "kv": "ddr", "replay": "second", "head": "ddr"}
 """A placement: cached outputs have a memory of their own."""
 
@@ -94,10 +150,10 @@ TWO_CODES = {
 
 def operand(
     nbytes: Sequence[int], cycles: Sequence[int], tile: int, slots: int, rate: Fraction
-) -> Step:
+) -> LaneOp:
     """An operand of each of several cores."""
     zero, none = np.zeros((1, 1), np.int64), np.zeros(1, np.int64)
-    return Step(
+    return LaneOp(
         category=Category.MLP,
         pre_cycles=zero,
         exchange_cycles=zero,

@@ -4,8 +4,8 @@ Only the fields of a design are read: nothing of carsim is imported. Every layer
 itself, and every core of it. Rates and latencies of memories, and the power of idle logic, are
 given.
 
-Not covered: experts, latent attention, rules of replay other than TAS over all heads, attention
-other than dense and streaming, contention between lanes.
+Not covered: experts, weights of single layers, latent attention, rules of replay other than TAS
+over all heads, attention other than dense and streaming, contention between lanes.
 """
 
 from collections import Counter
@@ -39,6 +39,7 @@ class Op:
     kv: int = 0  # bytes of keys and values besides
     replay: int = 0  # bytes of the replay cache
     gathered: int = 0  # elements that all cores need next, if each computed its columns
+    reading: Fraction = Fraction(1)  # cycles in which the port reads what the array takes in one
 
 
 @dataclass
@@ -99,9 +100,22 @@ class Oracle:
         """Bytes of so many elements."""
         return ceil(elements * bits(stored) * self.nudge / 8)
 
-    def kept(self, k: int) -> int:
-        """Of k weights, those that are not pruned."""
-        return ceil(Fraction(str(self.model.weights.density)) * k)
+    def stored(self, role: str) -> Any:
+        """Precision of the weights of a role."""
+        by_role = self.model.weights_by_role
+        stored = getattr(by_role, role)
+        if stored is None and role.startswith("attention_"):
+            stored = by_role.attention
+        return self.model.weights if stored is None else stored
+
+    def reading(self, role: str) -> Fraction:
+        """The port is made for the usual weights; wider ones take longer, never less."""
+        ratio = bits(self.stored(role)) / bits(self.model.weights)
+        return max(Fraction(1), ratio.limit_denominator(10_000))
+
+    def kept(self, role: str, k: int) -> int:
+        """Of k weights of a role, those that are not pruned."""
+        return ceil(Fraction(str(self.stored(role).density)) * k)
 
     def where(self, what: str) -> str:
         return str(getattr(self.machine.placement, what))
@@ -111,9 +125,13 @@ class Oracle:
     def product(self, name: str, m: int, k: int, n: int, beside: int, before: int = 0) -> Op:
         """A product with weights; the operations of its biases and polished inputs are added."""
         bias = name in self.body.biases
-        weights = self.nbytes(self.model.weights, k * n) + 2 * n * bias
+        roles = {"qkv": "attention_qkv", "out": "attention_output"}
+        role = roles.get(name, "mlp")
+        weights = self.nbytes(self.stored(role), k * n) + 2 * n * bias
         weights += 6 * self.inputs(name) * (name in self.model.polished)
-        return Op(((m, self.kept(k), n, 1),), beside + m * n * bias, before, "weights", weights)
+        gemms = ((m, self.kept(role, k), n, 1),)
+        op = Op(gemms, beside + m * n * bias, before, "weights", weights)
+        return replace(op, reading=self.reading(role))
 
     def inputs(self, name: str) -> int:
         heads = self.body.n_heads * self.hd
@@ -134,7 +152,8 @@ class Oracle:
             "qkv", m, d, q + 2 * kv, turned + logs + rows * q * scored, 4 * m * d + logs
         )
         key = rows * self.nbytes(self.model.kv, kv * scored)
-        return replace(op, gemms=((m, self.kept(d), q, 1), (m, self.kept(d), 2 * kv, 1)), kv=key)
+        kept = self.kept("attention_qkv", d)
+        return replace(op, gemms=((m, kept, q, 1), (m, kept, 2 * kv, 1)), kv=key)
 
     def attend(self, rows: int, of: int, read: int, queries: int, **causal: Any) -> Op:
         """``queries`` of each of ``rows`` read so many tokens; a prompt's fewer, being causal."""
@@ -186,9 +205,10 @@ class Oracle:
 
     def head(self, m: int, of: int, k: int, n: int, beside: int, normed: bool) -> Op:
         columns = up(n, of)
-        weights = self.nbytes(self.model.weights, k * columns)
-        gemms = ((m, self.kept(k), columns, 1),)
-        return Op(gemms, m * columns * beside, 4 * m * k * normed, "head", weights, gathered=m * n)
+        weights = self.nbytes(self.stored("head"), k * columns)
+        gemms = ((m, self.kept("head", k), columns, 1),)
+        op = Op(gemms, m * columns * beside, 4 * m * k * normed, "head", weights, gathered=m * n)
+        return replace(op, reading=self.reading("head"))
 
     def codes(self, m: int, of: int, codes: int) -> Op:
         """Attention of the depth transformer over the codes of a position, which are on chip."""
@@ -210,15 +230,23 @@ class Oracle:
                 "input_stationary": (up(k, rows) * up(m, cols), n),
             }.get(array.dataflow, (up(k, rows) * up(n, cols), m))
             tiles *= copies
-            if array.dataflow == "dot_product":
-                wait = {"none": 0, "rows": rows, "full_fold": rows + skew}[load]
-                cycles += tiles * (each + wait) + array.pipeline_cycles
-            elif load == "none":
-                cycles += tiles * each + skew
-            elif load == "rows":
-                cycles += rows + (tiles - 1) * max(each, rows) + each + skew
+            change = rows  # cycles to bring in what stays in the array
+            least = 0  # cycles in which all tiles are read, if nothing stays for long
+            if array.dataflow in ("dot_product", "weight_stationary"):
+                change = ceil(rows * op.reading)
+                least = ceil(tiles * op.reading) * (each > 0)
             else:
-                cycles += tiles * (rows * (array.dataflow != "output_stationary") + each + skew)
+                each = ceil(each * op.reading)
+            if load == "none":
+                cycles += max(tiles * each, least)
+                cycles += array.pipeline_cycles if array.dataflow == "dot_product" else skew
+            elif array.dataflow == "dot_product":
+                wait = {"rows": change, "full_fold": change + skew}[load]
+                cycles += tiles * (each + wait) + array.pipeline_cycles
+            elif load == "rows":
+                cycles += change + (tiles - 1) * max(each, change) + each + skew
+            else:
+                cycles += tiles * (change * (array.dataflow != "output_stationary") + each + skew)
         return cycles + self.machine.overheads.kernel_cycles * len(op.gemms)
 
     def vector_cycles(self, operations: int) -> int:
@@ -337,8 +365,10 @@ class Oracle:
             "output": self.phase([self.output], rows, split),
         }
 
-    def mlp(self, computing: tuple[bool, ...], schedule: str, decided: bool) -> Phase:
-        """MLPs of the rows that compute, replays of the others."""
+    def mlp(
+        self, computing: tuple[bool, ...], schedule: str, decided: bool, replays: bool
+    ) -> Phase:
+        """MLPs of the rows that compute, replays of the others; outputs are kept for replays."""
         registers, cores, width = self.machine.drs, self.cores, len(computing)
         central = decided and schedule != "static"
         at_once = min(width, registers.index_register_bits) if central else width
@@ -352,7 +382,8 @@ class Oracle:
             for order, b in enumerate([b for b, computes in enumerate(group) if computes]):
                 core = {"drs": order % cores, "pack": order // slots, "tuned": order % used}
                 loads[core[schedule] if central else b % cores] += 1
-            part = self.phase([self.gate_up, self.down], loads, self.split[1], moves=central)
+            ops = [self.gate_up, lambda m, of: self.down(m, of, cached=replays)]
+            part = self.phase(ops, loads, self.split[1], moves=central)
             replaying, d = len(group) - sum(loads), self.body.hidden_size
             cached = replaying * self.nbytes(self.model.replay, d)
             part.work["vector_ops"] += replaying * d
@@ -434,6 +465,11 @@ class Oracle:
             (Fraction(overheads.step_us) + Fraction(overheads.layer_us) * body.n_layers)
             * Fraction(self.design.board.fabric_clock_mhz)
         )
+        # Products with weights: Q, K, V, output; then those of the MLP, saved where all replay.
+        mlp_share = Fraction(self.inner + 1, 4 + self.inner + 1)
+        launch = int(
+            Fraction(overheads.layer_us) * mlp_share * Fraction(self.design.board.fabric_clock_mhz)
+        )
         rows = self.spread(self.policy.batch * sets)
         for batch in range(batches):
             for layer in range(body.n_layers):
@@ -453,14 +489,17 @@ class Oracle:
                         add(name, 1, case, lambda n=name, c=case: self.step(*c)[n])
                     decided = replay[batch][step][layer] if replay is not None else ()
                     computing = tuple(not each for each in decided) or everyone
-                    who = computing, schedule, scored
+                    who = computing, schedule, scored, replay is not None
                     add("mlp", 1, who, lambda w=who: self.mlp(*w))
             steps = video.n_frames * frame // sets
             if self.machine.include_head:
                 for number, ops in enumerate(self.classify()):
                     add("head", steps, number, lambda o=ops: self.phase(o, rows, self.split[1]))
             if host:
-                add("host", steps, None, lambda: Phase(Counter(), host, host, host))
+                for step in range(steps):
+                    idle = [all(row) for row in replay[batch][step]] if replay is not None else []
+                    left = host - launch * sum(idle)
+                    add("host", 1, left, lambda left=left: Phase(Counter(), left, left, left))
         return totals
 
     # ------------------------------------------------------------------ joules
@@ -487,10 +526,12 @@ class Oracle:
         used = {place.weights, place.kv, place.replay}
         used |= {place.head} if self.machine.include_head else set()
         for name, memory in board.memories.items():
-            family = memory.standard.partition("-")[0]
             bit, standby = (
-                table.get(family) or table["any"]
-                for table in (energy.dram_pj_per_bit, energy.dram_background_w_per_gib)
+                stated.get(memory.family.name) or stated.get("any") or usual
+                for stated, usual in (
+                    (energy.dram_pj_per_bit, memory.family.dram_pj_per_bit),
+                    (energy.dram_background_w_per_gib, memory.family.dram_background_w_per_gib),
+                )
             )
             gib = Fraction(memory.capacity_gib) * 8 / (memory.density_gbit or 8)
             parts += [(bit, 8 * work[name] * pico), (standby, gib * seconds * (name in used))]

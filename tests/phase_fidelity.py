@@ -1,7 +1,7 @@
 """Single phases at fidelity fluid against fidelity tile: python tests/phase_fidelity.py [PHASES].
 
 Designs are those of ``carsim validate fidelity``, of all mappings, some with queues of limited
-depth; of each, one phase of a drawn kind. Prints a table for docs/validation.md.
+depth; of each, one phase of a drawn kind. Prints a table for docs/reference/validation.md.
 """
 
 import sys
@@ -10,17 +10,21 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
+from ideal import arrays, built
 
 from carsim.base.yaml_file import parse_yaml
 from carsim.decisions.replay import FASTCAR
 from carsim.design import Design, load_design, override
 from carsim.hardware.schedule import BASELINE
-from carsim.machine import parts, solver
-from carsim.machine.builders import BUILDERS
-from carsim.machine.cases import AttendCases, MlpCases
+from carsim.machine import play
+from carsim.machine.build import build
+from carsim.machine.cases import Cases, RowCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.phase import Phase, outcome
 from carsim.machine.phases import Phases
+from carsim.machine.solve import solver
+from carsim.program.prompt import PromptLayer
+from carsim.program.reads import Reads
 from carsim.validate.fidelity import drawn_design
 
 SEED = 27
@@ -48,16 +52,16 @@ def phase_of(design: Design, rng: np.random.Generator) -> Phase:
     hw, rule = Hardware(design), FASTCAR if rng.random() < 0.5 else None
     kind = str(rng.choice(["qkv", "attention", "output", "prefill", *["mlp"] * 4]))
     if kind in ("qkv", "output"):
-        return BUILDERS[kind](hw, rule)
+        return built(hw, kind, rule)
     if kind == "prefill":
-        return BUILDERS[kind](hw, int(rng.integers(1, 65)), None, False)
+        prompt = PromptLayer(tokens=int(rng.integers(1, 65)))
+        return build(arrays(hw), prompt, None, Cases())
     if kind == "attention":
-        tokens = rng.integers(64, 3000, 1)
-        return BUILDERS[kind](hw, rule, AttendCases(tokens, np.ones_like(tokens), tokens))
+        return built(hw, kind, rule, reads=Reads.of_tokens(rng.integers(64, 3000, 1)))
     computing = rng.random((1, hw.batch)) < rng.choice([0.3, 0.6, 1.0])
     schedule = Phases(hw).schedule(design.policy.schedule) if rule else BASELINE
     known = rng.choice([0, 500, 10**6], 1) if rule else None
-    return BUILDERS[kind](hw, schedule, MlpCases(computing, known))
+    return built(hw, kind, rows=RowCases(computing, known), schedule=schedule)
 
 
 def group_of(design: Design, phase: Phase) -> str:
@@ -76,7 +80,7 @@ def main(number: int = 2000) -> None:
         design = next(drawn)
         phase = phase_of(design, rng)
         solved, played = (
-            int(outcome(phase, rung(phase)).cycles[0]) for rung in (solver.solve, parts.simulate)
+            int(outcome(phase, rung(phase)).cycles[0]) for rung in (solver.solve, play.play_phases)
         )
         for group in ("all", group_of(design, phase)):
             errors[group].append(solved / played - 1)

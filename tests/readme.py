@@ -1,7 +1,7 @@
 """Execute what README.md and docs/*.md show, and rewrite the outputs that they show.
 
     python tests/readme.py                    # bring the outputs of all documents up to date
-    python tests/readme.py docs/kinds.md      # those of one
+    python tests/readme.py docs/reference/plugins.md      # those of one
 
 Fenced blocks, by language:
 
@@ -9,16 +9,33 @@ Fenced blocks, by language:
   ``...`` stands for any lines. Commands are ``carsim`` or ``python3 carsim`` (both run as this
   Python's ``python -m carsim``, in a terminal of 80 columns without colours) and ``echo $?`` for
   the exit status of the command before.
-* ``python``: a doctest; the blocks of a file share their names.
+* ``python``: a doctest; the blocks of a file share their names. A block whose first line is a
+  comment with a name, such as ``# mine.py``, is that file.
 * ``yaml``: the file whose name its first line gives as a comment.
 
 A block after the line ``<!-- not run: why -->`` is not executed. All others of a document run in
 order, in a folder of its own that holds the designs and traces of this repository.
+
+Numbers in sentences are marked with the command that gives them. Such a comment stands beside the
+paragraph, where readers do not see it::
+
+    <!-- numbers: carsim run zcu102 --trace vilau_8f
+    {own["seconds_per_video"]:.1f} -> takes # s with FastCar
+    {100 * (1 - own["latency_s"] / dense["latency_s"]):.0f} -> saves # % of the time
+    -->
+
+Each line has a number as a field of an f-string, and words of the document in which ``#`` stands
+for the number. The command gets ``--json``, and runs after all blocks of the document. Of a run,
+``run`` is the whole document, ``own`` the design's policy, ``dense`` dense decoding, ``rows`` the
+row of each key, ``bound`` the bound and ``phases`` the limit of each phase. Of any other command,
+``result`` is the document. After ``numbers: python``, the names are those of the document's Python
+blocks, and ``carsim``. An expression may follow, whose value is ``result``.
 """
 
 import contextlib
 import difflib
 import doctest
+import json
 import os
 import pty
 import re
@@ -32,14 +49,26 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-DOCUMENTS = (README, *sorted((ROOT / "docs").glob("*.md")))
-SHARED = ("configs", "traces", "studies", "tests")
+SHELVES = ("start", "tutorials", "howto", "reference")
+DOCUMENTS = (
+    README,
+    *sorted((ROOT / "docs").glob("*.md")),
+    *(page for shelf in SHELVES for page in sorted((ROOT / "docs" / shelf).glob("*.md"))),
+)
+SHARED = ("configs", "traces", "studies", "tests", "docs")
 FENCE = re.compile(
-    r"(?P<skip>^<!-- not run: .+ -->\n)?^```(?P<language>\w+)\n(?P<body>.*?)^```$",
+    r"(?P<skip>^<!-- not run: [^\n]+ -->\n)?^```(?P<language>\w+)\n(?P<body>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
+NUMBERS = re.compile(
+    r"^<!-- numbers: (?P<source>[^\n]+)\n(?P<lines>.*?)^-->$", re.MULTILINE | re.DOTALL
+)
+NUMBER = r"(-?[\d,]+(?:\.\d+)?)"
 LANGUAGES = ("console", "python", "yaml")
 SKIPPED_LANGUAGES = ("text", "bibtex")
+NAMED_FILE = re.compile(r"# (\w+\.py)\n")
+"""First line of a Python block that is a whole file, such as a plugin for later commands."""
+
 ANY_LINES = "..."
 
 
@@ -102,7 +131,7 @@ def run_command(command: str, folder: Folder) -> str:
     Raises:
         ValueError: A command that is none of carsim's.
     """
-    words = shlex.split(command)
+    words = shlex.split(command.replace("\\\n", " "))
     if words == ["echo", "$?"]:
         return f"{folder.status}\n"
     if words[:2] == ["python3", "carsim"]:
@@ -196,6 +225,9 @@ def execute(block: Block, folder: Folder) -> tuple[str, str]:
         (folder.path / name).write_text(block.body, encoding="utf-8")
         return "", block.body
     if block.language == "python":
+        if named := NAMED_FILE.match(block.body):
+            (folder.path / named[1]).write_text(block.body, encoding="utf-8")
+            return "", block.body
         return run_doctest(block, folder)
     differing, body = "", ""
     for command, shown in commands(block.body):
@@ -239,8 +271,70 @@ def run_doctest(block: Block, folder: Folder) -> tuple[str, str]:
     return "".join(told), "".join(lines)
 
 
+def names_of(source: str, folder: Folder) -> dict[str, Any]:
+    """Names that the numbers of a comment are made of.
+
+    Args:
+        source: ``python``, or a command of carsim.
+        folder: Folder of the document.
+    """
+    if source.startswith("python"):
+        import carsim
+
+        names = {"carsim": carsim, **folder.names}
+        expression = source.removeprefix("python").strip()
+        return names | {"result": eval(expression, dict(names))} if expression else names
+    words = shlex.split(source)
+    assert words[0] == "carsim", f"{source!r} is no command of carsim"
+    done = subprocess.run(
+        [sys.executable, "-m", "carsim", *words[1:], "--json"],
+        cwd=folder.path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    result = json.loads(done.stdout)
+    if not (isinstance(result, dict) and "policies" in result):
+        return {"result": result}
+    policies = result["policies"]
+    return {
+        "run": result,
+        "own": next(policy for policy in policies if policy["is_chosen"]),
+        "dense": policies[0],
+        "rows": {policy["key"]: policy for policy in policies},
+        "bound": next((policy for policy in policies if policy["is_bound"]), None),
+        "phases": {limit["phase"]: limit for limit in result["limits"]},
+    }
+
+
+def with_numbers(text: str, folder: Folder) -> tuple[list[str], str]:
+    """Compare the marked numbers of a document; what is stale, and the document as it should be.
+
+    Args:
+        text: The document.
+        folder: Folder in which its blocks have run.
+    """
+    stale = []
+    for comment in list(NUMBERS.finditer(text)):
+        names = names_of(comment["source"], folder)
+        for line in comment["lines"].splitlines():
+            field_text, arrow, words = line.partition(" -> ")
+            is_marked = bool(arrow) and words.count("#") == 1
+            assert is_marked, f"{line!r} is not FIELD -> WORDS WITH A #"
+            number = eval(f"f{field_text!r}", dict(names))
+            pattern = r"\s+".join(map(re.escape, words.split())).replace(r"\#", NUMBER)
+            places = list(re.finditer(pattern, text))
+            if len(places) != 1:
+                stale.append(f"{words!r} stands {len(places)} times in the document")
+                continue
+            if places[0][1] != number:
+                stale.append(f"{words!r}: {places[0][1]} is {number} now")
+                text = text[: places[0].start(1)] + number + text[places[0].end(1) :]
+    return stale, text
+
+
 def refresh(document: Path) -> None:
-    """Rewrite the outputs of console and Python blocks."""
+    """Rewrite the outputs of console and Python blocks, and the marked numbers."""
     text = document.read_text(encoding="utf-8")
     result, done = "", 0
     with tempfile.TemporaryDirectory() as name:
@@ -248,7 +342,8 @@ def refresh(document: Path) -> None:
         for block in blocks(text):
             result += text[done : block.start] + execute(block, folder)[1]
             done = block.end
-    document.write_text(result + text[done:], encoding="utf-8")
+        result = with_numbers(result + text[done:], folder)[1]
+    document.write_text(result, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from carsim.account.simulation import Simulation, simulate_policy
 from carsim.decisions.attention import Dense, Streaming
 from carsim.decisions.replay import FASTCAR, InputChange, Periodic, ReplayRule, Tas
 from carsim.decisions.trace.precision import PRODUCTS
@@ -17,7 +18,6 @@ from carsim.machine.batches import Batches, in_sets
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
-from carsim.machine.simulate import Simulation, simulate
 from carsim.workload.geometry import Video
 
 DENSE = Dense()
@@ -104,6 +104,7 @@ def raw_design(**machine: Any) -> dict[str, Any]:
                 "ffn_size": 48,
             },
             "head": {"kind": "linear", "vocabulary": 40},
+            "video": {"tokens_per_frame": 256},
             "weights": {"bits": 8},
             "kv": {"bits": 8},
             "activations": {"bits": 16},
@@ -255,11 +256,19 @@ class Case:
         rule = None if self.replay is None else FASTCAR
         phases = Phases(hw, self.fidelity)
         plan = Plan(phases, self.video, self.attention, self.schedule, rule, steps)
-        return simulate(plan, Batches(self.decided, 1, 0, "captured", "drawn", rule=rule))
+        return simulate_policy(plan, Batches(self.decided, 1, 0, "captured", "drawn", rule=rule))
 
     def changed(self, changes: dict[str, Any]) -> "Case":
         """The same on another design."""
         return replace(self, design=override(self.design, changes))
+
+
+ROLES = {
+    "attention": {"bits": 8},
+    "attention_output": {"bits": 6, "group": 8, "scale_bits": 16},
+    "mlp": {"bits": 3, "density": 0.5, "index_bits": 2},
+}
+"""Precision of single roles of a layer."""
 
 
 @st.composite
@@ -283,6 +292,16 @@ def cases(draw: st.DrawFn, **changes: Any) -> Case:
             "model.head": draw(st.sampled_from([codes, design.model.head.model_dump()])),
             "model.weights": draw(
                 st.sampled_from([{"bits": 4.5}, {"bits": 4, "density": 0.3, "index_bits": 2}])
+            ),
+            "model.weights_by_role": draw(
+                st.sampled_from(
+                    [
+                        {},
+                        {"head": {"bits": 16}, "norms": {"bits": 16}},
+                        # Experts take the place of the MLP, whose role is then refused.
+                        {} if changes.get("model.body.experts") else ROLES,
+                    ]
+                )
             ),
             "machine.overheads": draw(st.sampled_from([{}, OVERHEADS, SLOWED])),
             **(changes and {"machine.drs.core_queue_instructions": None}),

@@ -13,8 +13,11 @@ from tiny import write_inputs
 
 import carsim
 
-STATES = {"Core", "Drafts", "Record"}
-"""Data classes whose fields change as a machine runs or a decoder decodes."""
+STATES = {
+    *("AcrossFrames", "AcrossSteps", "ThinningOf"),
+    *("Drafts", "Ledger", "TaskTimes", "Walk", "_Run"),
+}
+"""Data classes whose fields change as a machine runs, a decoder decodes, or a rule is traced."""
 
 HEAVY = ("numpy", "pandas", "matplotlib", "pyarrow", "simpy", "pydantic", "rich")
 
@@ -69,4 +72,33 @@ def test_nothing_heavy_is_imported_before_it_is_needed(code):
     done = subprocess.run(
         [sys.executable, "-c", f"{code}\n{check}"], capture_output=True, text=True, check=True
     )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_complete_design_does_not_pass_the_chooser_of_first_designs():
+    """Neither when it is opened, nor when it runs."""
+    code = [
+        "import sys, carsim",
+        "carsim.run(carsim.open_design('zcu102'), workload='text:2+2', what_if=False)",
+        "print('carsim.runs.first' in sys.modules)",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(code)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "False"
+
+
+LEAVES = ("carsim.studio", "carsim.validate", "carsim.decoder", "carsim.hardware.rtl")
+
+
+def test_a_run_loads_no_leaf(tmp_path: Path) -> None:
+    """Imports by name, which `lint-imports` cannot see, are found as well."""
+    design, trace = write_inputs(tmp_path)
+    code = (
+        "import sys\n"
+        "from carsim.cli import carsim\n"
+        f"carsim.main(['run', {str(design)!r}, '--trace', {str(trace)!r}], standalone_mode=False)\n"
+        f"print([name for name in sys.modules if name.startswith({LEAVES})])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

@@ -30,7 +30,7 @@ def test_what_was_tested_is_locked_and_has_a_licence() -> None:
     pinned = dict(
         line.split("==") for line in (ROOT / ".ci/lock.txt").read_text("utf-8").splitlines()[1:]
     )
-    table = (ROOT / "docs/licences.md").read_text("utf-8")
+    table = (ROOT / "LICENCES.md").read_text("utf-8")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     for requirement in project["dependencies"]:
         name, lowest, beyond = re.split(">=|,<", requirement)

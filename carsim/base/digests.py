@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from hashlib import file_digest
 from pathlib import Path
 
+from carsim.base.files import admit
+
 DIGESTS = "SHA256SUMS"
 
 
@@ -31,6 +33,7 @@ def problems(folder: Path, only: str | None = None) -> dict[str, str]:
         OSError: A file cannot be read.
     """
     found: dict[str, str] = {}
+    admit(folder)
     if not (folder / DIGESTS).is_file():
         return found
     for line in (folder / DIGESTS).read_bytes().decode("utf-8", "replace").splitlines():

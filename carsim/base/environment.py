@@ -1,6 +1,7 @@
 """The surroundings of a process: variables of those it starts, libraries that may be absent."""
 
 import importlib
+import importlib.util
 import os
 import shlex
 import signal
@@ -20,11 +21,13 @@ LIBRARIES = {
     "amaranth": ("Amaranth", "rtl"),
     "dash": ("Dash", "studio"),
     "distributed": ("Dask", "cluster"),
+    "gguf": ("gguf", "checkpoint"),
     "imageio": ("imageio", "content"),
     "imageio_ffmpeg": ("imageio-ffmpeg", "video"),
     "optuna": ("Optuna", "search"),
     "plotly": ("plotly", "report"),
     "pyarrow": ("pyarrow", "parquet"),
+    "safetensors": ("safetensors", "checkpoint"),
     "skimage": ("scikit-image", "content"),
     "torch": ("torch", "hf"),
     "transformers": ("transformers", "hf"),
@@ -85,6 +88,11 @@ def library(module: str, place: str) -> Any:
         why = "is not installed" if is_absent else f"cannot be imported ({one_line(str(error))})"
         cure = f"install it with: {install_command(extra)}"
         raise InputError(place, f"needs {name}, which {why}", cure) from error
+
+
+def is_installed(module: str) -> bool:
+    """A module that may be absent is there; it is not imported."""
+    return importlib.util.find_spec(module) is not None
 
 
 def install_command(extra: str) -> str:

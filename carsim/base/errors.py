@@ -3,6 +3,7 @@
 * :class:`CarsimError` - root; the command line prints its one line and exits with ``exit_status``.
 
   * :class:`InputError` - bad input: a spec, a trace, an option, an output folder (exit status 2).
+  * :class:`PluginError` - a kind from outside that fails or breaks its contract (exit status 2).
   * :class:`MisfitError` - a design that does not fit its board (exit status 3).
   * :class:`SolverError` - a bug: the solver differs from the machine that it solves (status 4).
 
@@ -47,15 +48,25 @@ class InputError(CarsimError):
         ('machine.cores: got 0; or set fidelity', 'change machine.cores: got 0; or set fidelity')
         """
         known = {"overrides": "", **(names or {})}
-        texts = (
-            re.sub(r"`(\w+)`", lambda found: known.get(found[1], found[1]), text).strip()
-            for text in (self.place, self.problem, self.cure)
-        )
-        return type(self)(*texts)
+
+        def renamed(match: re.Match[str]) -> str:
+            # Without a name, the space behind it goes, too.
+            name = known.get(match[1], match[1])
+            return f"{name}{match[2]}" if name else ""
+
+        texts = (self.place, self.problem, self.cure)
+        return type(self)(*(re.sub(r"`(\w+)`( ?)", renamed, text).strip() for text in texts))
 
     def __reduce__(self) -> tuple[type["InputError"], tuple[str, str, str]]:
         """Survive the way back from a worker process."""
         return type(self), (self.place, self.problem, self.cure)
+
+
+class PluginError(InputError):
+    """A kind from outside that raises an exception, or gives an answer against its contract.
+
+    In a sweep, it makes a row ``failed``, as it says nothing about the design of the point.
+    """
 
 
 class MisfitError(InputError):

@@ -1,5 +1,8 @@
 """Files: read within limits, written whole or not at all.
 
+Every file that a user can name is read through one gate, :func:`admit`. The gate stands open,
+except inside :func:`gated`: there, a server decides which files its pages may name.
+
 What is written gets a hidden name beside its place first, which says who writes it: this machine
 and process. What a killed process has left there goes when the same file is written again.
 """
@@ -12,6 +15,7 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib import resources
 from pathlib import Path
 from platform import node
@@ -26,6 +30,39 @@ _CURES = {
     errno.ENAMETOOLONG: "take a shorter name",
 }
 
+Gate = Callable[[Path], object]
+"""Raises InputError for a path that may not be read."""
+
+_GATE: ContextVar[Gate | None] = ContextVar("gate", default=None)
+
+
+@contextmanager
+def gated(gate: Gate) -> Iterator[None]:
+    """Let :func:`admit` refuse, within this context, what a gate refuses."""
+    before = _GATE.set(gate)
+    try:
+        yield
+    finally:
+        _GATE.reset(before)
+
+
+def admit(path: Path) -> Path:
+    """Pass a path through the gate, before the file is looked for, opened or described.
+
+    Args:
+        path: A path that a user, a file or an address has named.
+
+    Returns:
+        The path, unchanged.
+
+    Raises:
+        InputError: The gate refuses it. Without a gate, nothing is refused.
+    """
+    gate = _GATE.get()
+    if gate is not None:
+        gate(path)
+    return path
+
 
 def read_file(path: Path, most_bytes: int, cure: str = "check the path") -> bytes:
     """The bytes of a regular file: a pipe might never end, and a device never does.
@@ -36,8 +73,10 @@ def read_file(path: Path, most_bytes: int, cure: str = "check the path") -> byte
         cure: What to do where it cannot be read.
 
     Raises:
-        InputError: It is missing, unreadable, no regular file, or too long.
+        InputError: It is missing, unreadable, no regular file, or too long, or the gate refuses
+            it.
     """
+    admit(path)
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
@@ -67,7 +106,7 @@ def read_text(path: Path, most_bytes: int, cure: str = "check the path") -> str:
         InputError: As there, or it is no UTF-8.
     """
     try:
-        return read_file(path, most_bytes, cure).decode("utf-8")
+        return read_file(path, most_bytes, cure).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(str(path), "is not UTF-8 text", cure) from None
 

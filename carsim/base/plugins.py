@@ -19,10 +19,12 @@ from hashlib import sha256
 from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from traceback import extract_tb
+from typing import NamedTuple
 
-from carsim.base.errors import CarsimError, InputError
+from carsim.base.answers import CURE, told
+from carsim.base.errors import CarsimError, InputError, PluginError
 from carsim.base.files import read_file
-from carsim.base.text import one_line
 
 GROUP = "carsim.kinds"
 """Group of the entry points."""
@@ -35,10 +37,63 @@ MOST_BYTES = 2**20
 _loaded: dict[str, str] = {}
 """Absolute path of each plugin file that was loaded -> SHA-256 of its bytes."""
 
+_installed: set[str] = set()
+"""Files of installed modules that were imported for a kind."""
+
 
 def loaded_plugins() -> Mapping[str, str]:
     """Absolute path -> SHA-256 of the plugin files of this process, in the order of loading."""
     return dict(_loaded)
+
+
+def plugins_by_name() -> dict[str, str]:
+    """Name -> SHA-256 of the plugin files of this process, as results record them."""
+    return {Path(file).name: digest for file, digest in _loaded.items()}
+
+
+class PluginGap(NamedTuple):
+    """Difference between the plugins of a result and those that are loaded.
+
+    Attributes:
+        problem: What differs, as the predicate of the result.
+        cure: What to do about it.
+    """
+
+    problem: str
+    cure: str
+
+
+def plugin_gap(recorded: Mapping[str, str], *, exactly: bool = False) -> PluginGap | None:
+    """The first difference between the plugins of a result and those of this process.
+
+    Args:
+        recorded: Name -> SHA-256 of the plugins with which the result was made.
+        exactly: Plugins that have changed, or that the result was made without, differ as well.
+
+    Returns:
+        None if there is no difference.
+
+    >>> plugin_gap({"mine.py": "0"}).problem
+    'was made with the plugin mine.py, which is not loaded'
+    """
+    loaded = plugins_by_name()
+    lacking = sorted(recorded.keys() - loaded.keys())
+    if lacking:
+        is_or_are = "which is" if len(lacking) == 1 else "which are"
+        plugins = "plugin" if len(lacking) == 1 else "plugins"
+        problem = f"was made with the {plugins} {', '.join(lacking)}, {is_or_are} not loaded"
+        return PluginGap(problem, f"add {' '.join(f'`plugins` {name}' for name in lacking)}")
+    if not exactly:
+        return None
+    changed = sorted(name for name, digest in recorded.items() if loaded[name] != digest)
+    if changed:
+        problem = f"was made with another version of the plugin {', '.join(changed)}"
+        return PluginGap(problem, "load the version that made it")
+    added = sorted(loaded.keys() - recorded.keys())
+    if added:
+        problem = f"was made without the plugin {', '.join(added)}, which is loaded"
+        return PluginGap(problem, "leave it out")
+    return None
 
 
 def load_plugins(files: Iterable[str | Path]) -> None:
@@ -89,6 +144,20 @@ def load_named(name: str) -> None:
     for entry in entry_points(group=GROUP, name=name):
         with _explained(f"kind {name!r} of {entry.value}", "reinstall it"):
             entry.load()
+        if file := getattr(sys.modules.get(entry.module), "__file__", None):
+            _installed.add(file)
+
+
+def blamed(error: BaseException) -> PluginError | None:
+    """The refusal of the plugin in whose code an exception was raised; None if it was in none.
+
+    >>> blamed(ValueError("in no plugin"))
+    """
+    for frame in reversed(extract_tb(error.__traceback__)):
+        if frame.filename in {*_loaded, *_installed}:
+            place = f"{Path(frame.filename).name}:{frame.lineno}"
+            return PluginError(place, f"{frame.name}() fails ({told(error)})", CURE)
+    return None
 
 
 @contextmanager
@@ -98,6 +167,5 @@ def _explained(place: str, cure: str) -> Iterator[None]:
         yield
     except CarsimError:
         raise
-    except Exception as error:
-        problem = f"fails as it is loaded ({type(error).__name__}: {one_line(str(error))})"
-        raise InputError(place, problem, cure) from error
+    except (Exception, SystemExit) as error:  # sys.exit(0) would end carsim as if all were well
+        raise InputError(place, f"fails as it is loaded ({told(error)})", cure) from error

@@ -1,9 +1,9 @@
 """Registries: the kinds of one role by name, open to kinds from outside of the package."""
 
 from collections import UserDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, TypeVar, Union
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import (
     Discriminator,
@@ -15,6 +15,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
+from carsim.base.answers import Check, check_answers
 from carsim.base.errors import InputError
 from carsim.base.plugins import load_named
 from carsim.base.section import FieldError, Section
@@ -34,6 +35,9 @@ class Registry(UserDict[str, Kind]):
         role: Role of the kinds in messages, such as ``schedule``.
         name_of: Gives the name of a kind.
         shipped: Kinds of the package.
+        checks: Method of a kind -> check of its answers, for kinds from outside; see
+            :mod:`carsim.base.answers`.
+        taken: Gives a kind from outside as the registry holds it; as it is if left out.
 
     >>> shapes = Registry("shape", str.lower, ["Round", "Square"])
     >>> shapes.register("Oval"), list(shapes), shapes.outside
@@ -50,9 +54,16 @@ class Registry(UserDict[str, Kind]):
     """Every registry by its role."""
 
     def __init__(
-        self, role: str, name_of: Callable[[Kind], str], shipped: Iterable[Kind] = ()
+        self,
+        role: str,
+        name_of: Callable[[Kind], str],
+        shipped: Iterable[Kind] = (),
+        checks: Mapping[str, Check] | None = None,
+        taken: Callable[[Kind], Kind] = lambda kind: kind,
     ) -> None:
         self.role = role
+        self._checks = checks or {}
+        self._taken = taken
         self._name_of = name_of
         self.data = {name_of(kind): kind for kind in shipped}
         self._shipped = frozenset(self.data)
@@ -72,9 +83,12 @@ class Registry(UserDict[str, Kind]):
         self._refuse_shipped(name)
         if (own := self._name_of(kind)) != name:
             raise InputError(f"{self.role} {shown(name)}", f"calls itself {shown(own)}", "agree")
-        self.data[name] = kind
+        if self._checks:
+            kind_class = kind if isinstance(kind, type) else type(kind)
+            check_answers(kind_class, self.role, name, self._checks)
+        self.data[name] = self._taken(kind)
         for follow in self._followers:
-            follow(kind)
+            follow(self.data[name])
 
     def __delitem__(self, name: str) -> None:
         self._refuse_shipped(name)
@@ -128,8 +142,33 @@ def outside_kinds() -> frozenset[tuple[str, str]]:
 
 
 def field_name(kind: Any) -> str:
-    """Name of a class of sections that come in kinds: the default of its field ``kind``."""
-    return str(kind.model_fields["kind"].default)
+    """Name of a class of sections that come in kinds: the default of its field ``kind``.
+
+    Raises:
+        InputError: The field does not take its own default, so that no file could name the kind.
+    """
+    field = kind.model_fields["kind"]
+    name = str(field.default)
+    is_literal = get_origin(field.annotation) is Literal
+    if is_literal and name not in get_args(field.annotation):
+        taken = " or ".join(map(shown, get_args(field.annotation)))
+        problem = f"its field `kind` takes {taken} alone"
+        cure = f'write kind: Literal["{name}"] = "{name}"'
+        raise InputError(f"{kind.__name__} {shown(name)}", problem, cure)
+    return name
+
+
+@dataclass(frozen=True, eq=False)
+class KindsOf:
+    """Mark of a field that holds a section of any kind of a registry.
+
+    The field's type names the shipped kinds only; who looks for all of them asks the registry.
+
+    Attributes:
+        registry: The registry.
+    """
+
+    registry: Registry[Any]
 
 
 def any_kind(
@@ -159,7 +198,8 @@ def any_kind(
 
     shipped: Any = Union[tuple(registry.values())]  # noqa: UP007
     as_kind: Any = SerializeAsAny()  # type: ignore[type-arg]
-    return Annotated[shipped, Discriminator("kind"), WrapValidator(of_kind), as_kind]
+    mark = KindsOf(registry)
+    return Annotated[shipped, Discriminator("kind"), WrapValidator(of_kind), as_kind, mark]
 
 
 @dataclass(frozen=True)

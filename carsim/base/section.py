@@ -6,6 +6,7 @@ cure, for designs, studies, recipes, traces and results alike.
 
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, ClassVar, NamedTuple, get_args, get_origin
 
 from pydantic import (
@@ -16,10 +17,14 @@ from pydantic import (
     model_serializer,
     model_validator,
 )
+from pydantic_core import ErrorDetails
 
 from carsim.base.errors import IgnoredKeyWarning, InputError
 from carsim.base.text import choose, closest, count
 from carsim.base.yaml_file import shown
+
+MOST_LISTED = 8
+"""Fields that one error names."""
 
 
 def file_schema(model: type[BaseModel], title: str) -> dict[str, Any]:
@@ -84,9 +89,37 @@ class GrownSection(Section):
 
     @model_serializer(mode="wrap")
     def _leave_out_what_is_not_said(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        fields = type(self).model_fields
-        unsaid = {name for name in self.later if getattr(self, name) == fields[name].default}
+        unsaid = self.unsaid
         return {name: value for name, value in write(self).items() if name not in unsaid}
+
+    @property
+    def unsaid(self) -> set[str]:
+        """Later fields that go without saying, as they have their default."""
+        return {
+            name
+            for name, defaults in _usual_values(type(self)).items()
+            if all(getattr(self, name) == default for default in defaults)
+        }
+
+
+@cache
+def _usual_values(section: type[GrownSection]) -> dict[str, list[Any]]:
+    """Values with which a later field of a section goes without saying: its different defaults.
+
+    They are collected once for each class, which halves the time of writing a design.
+    A kind may give an inherited field another default. It then always writes the field, so that who
+    does not know the kind reads the right value.
+    """
+    holders = [holder for holder in section.__mro__ if issubclass(holder, BaseModel)]
+    usual: dict[str, list[Any]] = {}
+    for name in section.later:
+        usual[name] = []
+        for holder in holders:
+            if name in holder.model_fields:
+                default = holder.model_fields[name].default
+                if default not in usual[name]:
+                    usual[name].append(default)
+    return usual
 
 
 def tuples(value: Any) -> Any:
@@ -133,12 +166,31 @@ def first_problem(error: ValidationError, raw: Any, cure: str = "") -> Problem:
     """
     every = error.errors(include_url=False)
     first, *more = (each for each in every if each["type"] != "default_factory_not_called")
-    found = _explain(dict(first), raw)
-    is_told = found.cure or cure or first["type"] == "value_error"
-    cures = [", or ".join(filter(None, [found.cure, cure])) if is_told else _LISTED]
+    problem = _explain(dict(first), raw)
+    is_told = problem.cure or cure or first["type"] == "value_error"
+    cures = [", or ".join(filter(None, [problem.cure, cure])) if is_told else _LISTED]
+    also_missing = [each for each in more if _is_missing_beside(first, each)]
+    if also_missing:
+        more = [each for each in more if each not in also_missing]
+        paths = [_explain(dict(each), raw).path for each in also_missing]
+        cures.append(f"{_listed(paths)} {'is' if len(paths) == 1 else 'are'} missing, too")
     if more:
         cures.append(f"{count(len(more), 'more problem')} to mend after it")
-    return found._replace(cure="; ".join(filter(None, cures)))
+    return problem._replace(cure="; ".join(filter(None, cures)))
+
+
+def _is_missing_beside(first: ErrorDetails, other: ErrorDetails) -> bool:
+    """Two fields of one section of the document are both missing."""
+    both_missing = first["type"] == other["type"] == "missing"
+    return both_missing and first["loc"][:1] == other["loc"][:1]
+
+
+def _listed(paths: Sequence[str]) -> str:
+    """The first of some paths, and how many more there are."""
+    texts = list(paths[:MOST_LISTED])
+    if len(paths) > MOST_LISTED:
+        texts.append(f"{len(paths) - MOST_LISTED} more")
+    return " and ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))
 
 
 def field_problems(kind: type[BaseModel], field: str, value: Any) -> list[Problem]:
@@ -194,9 +246,20 @@ def _explain(found: dict[str, Any], raw: Any) -> Problem:
     problem = f"{found['msg'].removeprefix('Input ')}, got {shown(value)}"
     if kind == "literal_error":
         return told(problem, _choice(value, context["expected"]))
+    return told(problem, _cure(kind, value))
+
+
+def _cure(kind: str, value: object) -> str:
+    """Cure for a value of a wrong type, or beyond a limit; empty where none is known."""
+    if value is None:
+        return "write a value, or leave the field out"
     if kind in ("int_type", "float_type") and isinstance(value, str):
-        return told(problem, "write a plain number, without quotes, unit or leading zero")
-    return told(problem, _CURES.get(kind, ""))
+        return "write a plain number, without quotes, unit or leading zero"
+    if kind == "int_type" and not isinstance(value, float):
+        return "write a plain number"
+    if kind == "string_type" and isinstance(value, tuple | list | Mapping):
+        return "write a text"
+    return _CURES.get(kind, "")
 
 
 def sections_of(annotation: Any) -> list[type[BaseModel]]:

@@ -2,8 +2,11 @@
 
 import html
 import re
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
+from typing import NamedTuple
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -173,6 +176,25 @@ def shortened(text: str, most: int = 60) -> str:
     return line if len(line) <= most else f"{line[: most - 3]}..."
 
 
+EIGHTHS = " \u258f\u258e\u258d\u258c\u258b\u258a\u2589"
+"""Blocks of no to seven eighths of a character."""
+
+
+def text_bar(share: float, most: int) -> str:
+    """A bar of characters.
+
+    Args:
+        share: Length, as a share of the longest possible.
+        most: Characters of the longest bar.
+
+    >>> text_bar(1.0, 4), text_bar(0.5, 4), len(text_bar(0.3, 4))
+    ('\u2588\u2588\u2588\u2588', '\u2588\u2588', 2)
+    """
+    eighths = round(8 * most * min(1.0, max(0.0, share)))
+    whole, rest = divmod(eighths, 8)
+    return "\u2588" * whole + (EIGHTHS[rest] if rest else "")
+
+
 BAR = "bar"
 """Variable of the style sheet that has the length of a bar."""
 
@@ -207,6 +229,7 @@ class Table:
         marked: Rows that break something, by index.
         strong: Rows that matter most, by index.
         title: What the table shows; may be empty.
+        compact: A terminal draws no rules and no blank lines about it.
     """
 
     headings: tuple[str, ...]
@@ -215,6 +238,105 @@ class Table:
     marked: frozenset[int] = frozenset()
     strong: frozenset[int] = frozenset()
     title: str = ""
+    compact: bool = False
+
+    def lines(self, width: int) -> list[str]:
+        """Lines of plain text: texts to the left, wrapped if they have to be, numbers to the right.
+
+        Numbers are never cut, so that a table of many of them may be wider.
+
+        Args:
+            width: Characters of a line.
+
+        >>> of_runs = Table(("metric", "of A"), (("latency", "9.5 s"), ("a b c d", "12 s")))
+        >>> for line in of_runs.lines(16):
+        ...     print(line)
+        metric    of A
+        -------  -----
+        latency  9.5 s
+        a b c d   12 s
+        """
+        widths = self._plain_widths(width)
+        rule = tuple("-" * column_width for column_width in widths)
+        return [
+            line
+            for row in (self.headings, rule, *self.rows)
+            for line in self._row_lines(row, widths)
+        ]
+
+    def _plain_widths(self, width: int) -> list[int]:
+        """Characters of each column; headings of numbers are wrapped to the widest number."""
+        widths = [max(map(len, column)) for column in zip(self.headings, *self.rows, strict=True)]
+        for column in range(self.text_columns, len(widths)):
+            longest_word = max(map(len, self.headings[column].split()), default=0)
+            numbers = [len(row[column]) for row in self.rows]
+            widths[column] = max(longest_word, *numbers, 0)
+        of_numbers = sum(2 + column_width for column_width in widths[self.text_columns :])
+        room = (width - of_numbers) // self.text_columns - 2
+        for column in range(self.text_columns):
+            widths[column] = min(widths[column], max(LEAST_TEXT_WIDTH, room))
+        return widths
+
+    def _row_lines(self, row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
+        """Lines of a row, each cell wrapped to the width of its column."""
+        cells = [
+            textwrap.wrap(cell, column_width) or [""]
+            for cell, column_width in zip(row, widths, strict=True)
+        ]
+        for line in zip_longest(*cells, fillvalue=""):
+            aligned = [
+                part.ljust(column_width) if column < self.text_columns else part.rjust(column_width)
+                for column, (part, column_width) in enumerate(zip(line, widths, strict=True))
+            ]
+            yield "  ".join(aligned).rstrip()
+
+
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|[sJ]\b|MHz\b|USD\b|GB/s)")
+
+LEAST_TEXT_WIDTH = 12
+"""Columns of a text beside numbers in a plain table; longer texts are wrapped."""
+
+SCREEN_WIDTH = 80
+"""Columns of texts that people read, also out of a pipe."""
+
+LABEL_WIDTH = 11
+"""Columns of the label of a :class:`Fact`."""
+
+
+class Fact(NamedTuple):
+    """A line with a label, such as ``fits  yes``; a terminal wraps it under its text.
+
+    Attributes:
+        label: The question in a word or two.
+        text: The answer; a line end in it begins a line.
+    """
+
+    label: str
+    text: str
+
+    def lines(self, width: int, label_width: int) -> list[str]:
+        """Lines of a screen, the text wrapped beside the label.
+
+        >>> Fact("fits", "yes, it does").lines(12, label_width=6)
+        ['fits  yes,', '      it', '      does']
+        """
+        label = f"{self.label:<{label_width}}"
+        indent = " " * len(label)
+        if not self.text:
+            return [self.label]
+        lines: list[str] = []
+        # A number stays on one line with its unit.
+        text = _BEFORE_UNIT.sub("\u00a0", visible(self.text))
+        for line in text.split("\n"):
+            lines += textwrap.wrap(
+                line,
+                width,
+                initial_indent=indent if lines else label,
+                subsequent_indent=indent,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        return [line.replace("\u00a0", " ") for line in lines]
 
 
 def html_table(table: Table) -> str:

@@ -2,7 +2,14 @@
 
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:  # units are loaded before any array is needed
+    import numpy as np
+    from numpy.typing import NDArray
+
+Whole = TypeVar("Whole", int, "NDArray[np.int64]", "int | NDArray[np.integer]")
+"""A whole number, an int64 array of any shape, or either; functions return what they are given."""
 
 KIB = 1024
 MIB = 1024**2
@@ -26,7 +33,7 @@ def rational(decimal: float | Fraction) -> Fraction:
     return Fraction(str(decimal)).limit_denominator(PARTS)
 
 
-def scaled(count: Any, ratio: Fraction) -> Any:
+def scaled(count: Whole, ratio: Fraction) -> Whole:
     """ceil(count * ratio) of a whole number or an int64 array, exactly.
 
     Nothing on the way is larger than the result and PARTS times the numerator.

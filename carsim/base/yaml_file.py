@@ -162,7 +162,9 @@ def parse_yaml(text: str, place: str) -> Any:
         elif isinstance(error, yaml.composer.ComposerError):
             problem, cure = "holds several documents", "keep one"
         else:
-            problem, cure = f"not valid YAML: {error.problem}", "mend it"
+            problem = f"not valid YAML: {error.problem}"
+            has_tab = "'\\t'" in str(error.problem) or "tab character" in str(error.problem)
+            cure = "indent with spaces, not with tabs" if has_tab else "mend it"
         raise InputError(where, " ".join(problem.split()), cure) from None
     except (yaml.YAMLError, UnicodeError) as error:
         problem = f"not valid YAML: {' '.join(str(error).split())}"

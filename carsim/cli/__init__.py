@@ -24,25 +24,34 @@ from carsim.base.text import closest, one_line
 
 COMMANDS = {
     "run": "Simulate one design on a trace and compare it with the alternatives.",
+    "explain": "Print the first screen of a stored run with the formula of each line.",
     "compare": "Show what differs between two runs, and what that did.",
     "studio": "Change a design in the browser, and see at once what that does.",
     "report": "Make one HTML page of a folder of results, or show its Pareto front.",
     "sweep": "Evaluate every point of a study, durably, on all cores or a cluster.",
+    "merge": "Join the folders of shards, or of sweeps of one study.",
     "search": "Find the machine that meets a target, or the Pareto front of a study.",
     "capture": "Decode a video with the reference decoder and write its trace.",
+    "idea": "Test an idea in one file: its contract, cost, time, energy and loss.",
     "trace": "Inspect trace files.",
+    "measure": "Time dense and replaying decoding on this machine.",
     "calibrate": "Fit the overheads of a board to a few measured decoding speeds.",
     "config": "Show designs, presets, metrics and schemas.",
     "validate": "Hold predictions against published figures.",
+    "reproduce": "Draw a paper's table and figure beside carsim's.",
 }
 """Subcommand -> its one-line help. The command is ``carsim.cli.NAME:NAME``."""
 
 MOVED = {"array": "validate array", "metrics": "config metrics", "pareto": "report DIR --front"}
 """Command of an earlier version -> how it is now written."""
 
+PLUGIN_FILES = "carsim.plugin_files"
+"""Key of a context under which the files of ``--plugin`` are kept, as they were typed."""
 
-def _load_plugins(_: click.Context, __: click.Parameter, files: tuple[str, ...]) -> None:
-    """Load what other options may name."""
+
+def _load_plugins(ctx: click.Context, _: click.Parameter, files: tuple[str, ...]) -> None:
+    """Load what other options may name, and keep the files for commands that are printed."""
+    ctx.meta[PLUGIN_FILES] = files
     if files or os.environ.get("CARSIM_PLUGINS"):
         from carsim.base.plugins import load_plugins
 
@@ -190,7 +199,13 @@ def _status(pressed: Sequence[int]) -> int:
     except MemoryError:
         complain("there is not enough memory; take fewer rows, frames or points")
         return InputError.exit_status
-    except (Exception, KeyboardInterrupt) as error:
+    except (Exception, KeyboardInterrupt, SystemExit) as error:
+        from carsim.base.plugins import blamed
+
+        plugin_error = blamed(error)
+        if plugin_error is not None:
+            complain(str(plugin_error))
+            return plugin_error.exit_status
         if not (pressed or isinstance(error, click.Abort | KeyboardInterrupt)):
             raise
         said = "interrupted", "nothing was half-written", str(error.__cause__ or "")
@@ -200,9 +215,18 @@ def _status(pressed: Sequence[int]) -> int:
 
 
 def _options(command: click.Command) -> dict[str, str]:
-    """The options of a command, and that of a sweep it may read, by the parameters they set."""
-    options = (param for param in command.params if isinstance(param, click.Option))
-    return {"front_only": "--front-only"} | {o.name: o.opts[-1] for o in options if o.name}
+    """Options of a command, and one of a sweep it may read, by the parameters that they set.
+
+    An option that may be repeated sets a parameter with a name in the plural, but a message names
+    one of its values: ``target`` and ``targets`` are both ``--target``.
+    """
+    names = {"front_only": "--front-only"}
+    for option in command.params:
+        if isinstance(option, click.Option) and option.name:
+            flag = option.opts[-1]
+            names[option.name] = flag
+            names.setdefault(flag.lstrip("-").replace("-", "_"), flag)
+    return names
 
 
 def complain(text: str) -> None:

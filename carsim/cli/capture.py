@@ -1,6 +1,6 @@
 """``carsim capture``: from a recipe to a trace."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import isnan
@@ -66,8 +66,9 @@ if TYPE_CHECKING:
 def capture(recipes: tuple[Path, ...], out: Path | None, **given: Any) -> None:
     """Decode a video, really replaying, and write its trace.
 
-    Each RECIPE (a YAML file) says what is decoded: content by the reference decoder, or prompts by
-    a LLaMA-type checkpoint of Hugging Face (weights: {hf: FOLDER}, which needs the extra hf).
+    Each RECIPE (a YAML file) says what is decoded: content by the reference decoder, prompts by a
+    LLaMA-type checkpoint of Hugging Face (weights: {hf: FOLDER}, which needs the extra hf), or a
+    video in chunks by a small diffusion transformer (network, chunks).
     """
     taus, ratio = given["taus"], given["calibrate"]
     if any(map(isnan, taus)):
@@ -116,6 +117,8 @@ def _capture_all(
     from carsim.decisions.trace.npz import refuse_existing
     from carsim.decoder.capture import capture as decode_recipe
     from carsim.decoder.capture import check_needs
+    from carsim.decoder.chunked.capture import capture_chunks
+    from carsim.decoder.chunked.recipe import ChunkRecipe
     from carsim.decoder.hf import capture_hf, load_checkpoint
     from carsim.decoder.hf_recipe import CheckpointRecipe
 
@@ -128,6 +131,8 @@ def _capture_all(
             if isinstance(recipe, CheckpointRecipe):
                 model = load(path.parent / recipe.weights.hf, dtype=recipe.dtype, device=device)
                 trace = capture_hf(model, recipe, progress=progress)
+            elif isinstance(recipe, ChunkRecipe):
+                trace = capture_chunks(recipe, progress=progress)
             else:
                 trace = decode_recipe(recipe, path.parent, workers=workers, progress=progress)
         plugins = "".join(f" --plugin {Path(file).name}" for file in loaded_plugins())
@@ -156,7 +161,7 @@ def _calibrate(parsed: "list[tuple[Path, AnyRecipe]]", ratio: float, workers: in
 
     recipes = [(path, recipe) for path, recipe in parsed if isinstance(recipe, Recipe)]
     if len(recipes) < len(parsed):
-        raise click.UsageError("--calibrate does not take a checkpoint")
+        raise click.UsageError("--calibrate takes neither a checkpoint nor a video in chunks")
     for path, recipe in recipes:
         check_needs(recipe.model_copy(update={"quality": None}), path.parent)
     for path, recipe in recipes:
@@ -175,6 +180,15 @@ def _save(target: Path, trace: "Trace", overwrite: bool) -> None:
     from carsim.decisions.trace import replay_ratio, save_trace
 
     saved = save_trace(target, trace, overwrite=overwrite)
+    measured = saved.meta.content.get("measured")
+    if isinstance(measured, dict):
+        _say_measured(measured)
+    if saved.ranges is not None:
+        _say_ranges(target, saved)
+        return
+    if saved.meta.never_replays and measured is not None:
+        say(f"{target}: {saved.size}; nothing is reused", f"sha256 {saved.sha256}")
+        return
     overall, eligible = replay_ratio(decisions_of(saved).replay, saved.tokens_per_frame)
     if not overall and np.isfinite(np.asarray(saved.meta.tau, float)).any():
         low, high = np.nanmin(saved.tas), np.nanmax(saved.tas)
@@ -187,3 +201,33 @@ def _save(target: Path, trace: "Trace", overwrite: bool) -> None:
         f"{overall:.1%} of all steps, {eligible:.1%} of eligible steps (first frame left out)",
         f"sha256 {saved.sha256}",
     )
+
+
+def _say_measured(measured: Mapping[str, Any]) -> None:
+    """Shares that a policy of attention leaves in, which a design states as its densities."""
+    words = {
+        "held": "of the tokens of earlier chunks are held (density of temp_cache)",
+        "scored": "of the held keys are scored by a query (density of ann)",
+        "prompt": "of the prompt are scored (density of ann_ca)",
+    }
+    for name, phrase in words.items():
+        if name in measured:
+            say(f"measured: {100 * measured[name]:.1f} % {phrase}")
+
+
+def _say_ranges(target: Path, trace: "Trace") -> None:
+    """The file, and the share of tokens that reuse outputs."""
+    import numpy as np
+
+    from carsim.base.text import percent
+
+    assert trace.reused is not None
+    assert trace.range_tas is not None
+    scored = np.isfinite(trace.range_tas)
+    share = float(trace.reused.sum()) / max(1, int(np.count_nonzero(scored)))
+    if not 0 < share < 1 and scored.any():
+        low, high = np.nanmin(trace.range_tas), np.nanmax(trace.range_tas)
+        say(f"warning: all tokens decide alike, as scores lie between {low:.3g} and {high:.3g}")
+    tokens = f"{trace.ranges.tokens if trace.ranges else 0:,} tokens"
+    reused = f"{percent(share)} of the scored tokens replay"
+    say(f"{target}: {trace.size} of {tokens}; {reused}", f"sha256 {trace.sha256}")

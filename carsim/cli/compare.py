@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--allow-misfit", is_flag=True, help="Simulate designs that do not fit.")
 @JSON
 def compare(a: str, b: str | None, tricks: bool, as_json: bool, **given: Any) -> None:
-    """Show what differs between A and B, and what that did; or which trick pays on A (--tricks).
+    """Show what differs between A and B, and what that did; or which policy pays on A (--tricks).
 
     Each is a folder that carsim run --out made, or a design: a YAML file or the name of a shipped
     one, which is simulated on the workload as carsim run does.
@@ -55,7 +55,7 @@ def _side(
 ) -> "str | Design":
     """A folder of results by its name, or a design with its changes."""
     from carsim.report.compare import is_run
-    from carsim.runs.first import open_design
+    from carsim.runs.opening import open_design
 
     if not is_run(name):
         try:
@@ -70,7 +70,7 @@ def _side(
 def _show_tricks(name: str, changes: tuple[str, ...], work: Workload | None, as_json: bool) -> None:
     """Every policy of the registries, and pairs of them, on one machine."""
     from carsim.explore.tricks import tricks_of, tricks_table
-    from carsim.runs.first import open_design
+    from carsim.runs.opening import open_design
 
     with progress("trying policies"):
         design = open_design(name, changes, work)

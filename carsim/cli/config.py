@@ -71,15 +71,25 @@ def new(workload: str | None, out: str | None, **wished: Any) -> None:
 
     From the smallest machine on, cores, their array, precision, buffers and mapping are changed
     one by one, as long as plain decoding gains: no replay, no trace. What a precision costs in
-    quality is not known; config show with --set model.weights.bits=8 keeps to that precision.
+    quality is not known; the first line says which one was chosen. The command config show keeps
+    the precision of a model's own file, or that of --set model.weights.bits=8.
     """
-    from carsim.runs.first import Wish, design_text, first_design
+    from carsim.runs.first import (
+        Wish,
+        design_text,
+        first_design,
+        precision_in_words,
+        speed_in_words,
+    )
 
+    work = work_of(workload)
+    if wished["model"] is None and work is not None:
+        wished["model"] = work.model
     if wished["board"] is None or wished["model"] is None:
         raise click.UsageError("needs --board and --model, say --board kv260 --model tiny")
     if out is not None and Path(out).exists():
         raise InputError(out, "is there already", "name another file or remove it")
-    wish = Wish.of(**wished, workload=work_of(workload))
+    wish = Wish.of(**wished, workload=work)
     with progress("trying designs"):
         best, tried = first_design(wish)
     text = design_text(wish, best, tried)
@@ -87,7 +97,9 @@ def new(workload: str | None, out: str | None, **wished: Any) -> None:
         click.echo(text, nl=False)
     else:
         write_whole(Path(out), text)
-        click.echo(f"Written to {out}: {best.tokens_per_s:.3g} tokens/s")
+        for line in precision_in_words(wish, best.design):
+            click.echo(line)
+        click.echo(f"Written to {out}: {speed_in_words(best)}")
 
 
 @config.command(name="list")

@@ -1,4 +1,7 @@
-"""Where tables go: a terminal in its width, and a pipe unwrapped and without colours."""
+"""Where tables go: a terminal in its width, and a pipe without colours.
+
+Into a pipe, tables and texts are not wrapped, unless a command asks for the width of a screen.
+"""
 
 import json
 import textwrap
@@ -15,10 +18,10 @@ from rich.console import Console, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from carsim.base.text import Table, visible
+from carsim.base.text import EIGHTHS, LABEL_WIDTH, SCREEN_WIDTH, Fact, Table, visible
 
 PIPED_WIDTH = 10_000
-"""Lines that go to a file or another program are never wrapped."""
+"""Lines that go to a file or another program are not wrapped, if no other width is asked for."""
 
 LEAST_WIDTH = 80
 """A narrower terminal wraps lines itself; cutting numbers off would be worse."""
@@ -32,13 +35,17 @@ LEAST_TEXT = 18
 LINE_S = 60.0
 """Seconds from one line about progress to the next, where no terminal shows a bar."""
 
-Part = str | Table | RenderableType
+Part = str | Table | Fact | RenderableType
 
 
-def output_console() -> Console:
-    """A console on standard output. Colours follow NO_COLOR and whether a person is looking."""
+def output_console(piped_width: int = PIPED_WIDTH) -> Console:
+    """A console on standard output. Colours follow NO_COLOR and whether a person is looking.
+
+    Args:
+        piped_width: Columns of lines that go to a file or another program.
+    """
     console = Console(markup=False, highlight=False, emoji=False)
-    console.width = max(LEAST_WIDTH, console.width) if console.is_terminal else PIPED_WIDTH
+    console.width = max(LEAST_WIDTH, console.width) if console.is_terminal else piped_width
     return console
 
 
@@ -50,12 +57,24 @@ def show(console: Console, parts: Iterable[Part]) -> None:
     if capture is not None:
         text = "\n".join(line.rstrip() for line in capture.get().splitlines())
         # Click would write UTF-8 where a terminal says that it knows ASCII alone.
+        if not _can_write(BLOCKS, console.encoding):
+            text = text.translate(dict.fromkeys(map(ord, BLOCKS), "#"))
         click.echo(text.encode(console.encoding, "replace").decode(console.encoding))
 
 
 def say(*parts: Part) -> None:
     """Print parts that stand by themselves, texts wrapped at the terminal's width."""
     show(output_console(), parts)
+
+
+def say_screen(*parts: Part) -> None:
+    """Print what people read: also in a pipe, texts and facts are wrapped as on a screen.
+
+    Tables that are not compact stay whole in a pipe, so that programs can read them.
+    """
+    for part in parts:
+        is_whole = isinstance(part, Table) and not part.compact
+        show(output_console(PIPED_WIDTH if is_whole else SCREEN_WIDTH), [part])
 
 
 def show_json(document: Mapping[str, object]) -> None:
@@ -82,11 +101,25 @@ def in_order(sections: Iterable[tuple[str, Sequence[Part]]]) -> Iterator[Part]:
         yield from parts
 
 
+BLOCKS = f"\u2588{EIGHTHS.strip()}"
+"""Characters of bars."""
+
+
+def _can_write(text: str, encoding: str) -> bool:
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _print(console: Console, part: Part) -> None:
     """Print a part, without what a terminal would obey, which names out of a file may hold."""
     if isinstance(part, Table):
         for block in _blocks(part, console.width):
-            console.print(_rich_table(block))
+            console.print(_rich_table(block, console.width))
+    elif isinstance(part, Fact):
+        _print_fact(console, part)
     elif isinstance(part, str):
         marks = {"MISFIT": "bold red", "warning:": "yellow"}
         style = next((s for m, s in marks.items() if part.lstrip("- ").startswith(m)), "")
@@ -99,6 +132,15 @@ def _print(console: Console, part: Part) -> None:
         console.print(part)
 
 
+def _print_fact(console: Console, fact: Fact) -> None:
+    """Print a fact: its label, and beside it the lines of its text."""
+    for place, line in enumerate(fact.lines(console.width, LABEL_WIDTH)):
+        text = Text(line)
+        if not place:
+            text.stylize("bold", 0, len(fact.label))
+        console.print(text, soft_wrap=True)
+
+
 def _blocks(table: Table, width: int) -> Iterator[Table]:
     """The table in blocks of columns, none wider than the terminal; numbers are never cut.
 
@@ -107,13 +149,18 @@ def _blocks(table: Table, width: int) -> Iterator[Table]:
     [('policy', 'a'), ('policy', 'b')]
     """
     texts, widths = table.text_columns, _widths(table)
+    gap = GAP
+    edges = 2
+    if table.compact:
+        gap = _compact_gap(table, width)
+        edges = 0
 
     def split(most: int) -> list[list[int]]:
         """Blocks if texts take so many characters at most."""
-        room = width - 2 + GAP - sum(min(each, most) + GAP for each in widths[:texts])
+        room = width - edges + gap - sum(min(each, most) + gap for each in widths[:texts])
         blocks: list[list[int]] = [[]]
         for column in range(texts, len(widths)):
-            if blocks[-1] and sum(widths[c] + GAP for c in (*blocks[-1], column)) > room:
+            if blocks[-1] and sum(widths[c] + gap for c in (*blocks[-1], column)) > room:
                 blocks.append([])
             blocks[-1].append(column)
         return blocks
@@ -127,19 +174,30 @@ def _blocks(table: Table, width: int) -> Iterator[Table]:
         yield replace(table, headings=headings, rows=tuple(rows))
 
 
-def _rich_table(table: Table) -> RichTable:
+def _compact_gap(table: Table, width: int) -> int:
+    """Characters between the columns of a compact table: two if it fits so, else one."""
+    widths = _widths(table)
+    return 2 if sum(widths) + 2 * (len(widths) - 1) <= width else 1
+
+
+def _rich_table(table: Table, width: int) -> RichTable:
     """The table: numbers to the right, rows that matter bold, what breaks something in red."""
     widths, is_plain = _widths(table), not any(table.headings)
     gap = GAP if table.text_columns < len(widths) else 2  # a blank of it is the column's own
     rich = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, gap - 2))
     if is_plain:
         rich = RichTable.grid(padding=(0, 2))
+    elif table.compact:
+        gap = _compact_gap(table, width)
+        rich = RichTable(box=None, pad_edge=False, padding=(0, gap, 0, 0))
     for column, heading in enumerate(table.headings):
         is_text = column < table.text_columns
         look: dict[str, Any] = {"style": "bold"} if is_plain and not column else {}
         if not is_text:
             heading = textwrap.fill(heading, max(1, widths[column]))
             look |= {"justify": "right", "no_wrap": True}
+        elif table.compact:  # a bar, and a word, are never cut
+            look["no_wrap"] = not any(" " in row[column] for row in table.rows)
         rich.add_column(visible(heading), overflow="fold", **look)
     for place, row in enumerate(table.rows):
         style = "bold red" if place in table.marked else "bold" if place in table.strong else None
@@ -148,11 +206,15 @@ def _rich_table(table: Table) -> RichTable:
 
 
 def _widths(table: Table) -> list[int]:
-    """Of each column: its longest cell, or the longest word of its heading."""
-    return [
-        max(map(len, (*heading.split(), *(row[column] for row in table.rows))), default=0)
-        for column, heading in enumerate(table.headings)
-    ]
+    """Of each column: its longest cell, or the longest word of its heading.
+
+    Headings of compact tables are not broken.
+    """
+    widths = []
+    for column, heading in enumerate(table.headings):
+        words = [heading] if table.compact else heading.split()
+        widths.append(max(map(len, (*words, *(row[column] for row in table.rows))), default=0))
+    return widths
 
 
 def _live_console() -> Console | None:

@@ -27,4 +27,4 @@ def metrics(as_json: bool) -> None:
         unit = f" [{metric.unit}]" if metric.unit else ""
         better = f", {metric.better} is better" if metric.better else ""
         formula = [f"    = {metric.formula}"] if metric.formula else []
-        say(f"{metric.name}{unit}{better}", f"    {metric.meaning}.", *formula)
+        say(f"{metric.name}{unit}{better}", f"    {metric.meaning.rstrip('.')}.", *formula)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carsim.base.errors import InputError
+from carsim.base.paths import overlap
+from carsim.cli import PLUGIN_FILES
 from carsim.workload.workload import Workload, workload_of
 
 if TYPE_CHECKING:
@@ -30,6 +32,23 @@ JSON = click.option(
 )
 
 
+def width_option(beside: str, default: float) -> Callable[..., Any]:
+    """The option ``--width`` of a figure.
+
+    Args:
+        beside: The option without which no figure is drawn.
+        default: Width in inches.
+    """
+    return click.option(
+        "--width",
+        type=FiniteRange(2, 20),
+        default=default,
+        show_default=True,
+        metavar="INCHES",
+        help=f"With {beside}: width of the figure; 3.5 is a column, 7.16 a page.",
+    )
+
+
 TRACE = click.option(
     "--trace",
     "traces",
@@ -43,12 +62,22 @@ WORKLOAD = click.option(
     "--workload",
     metavar="WORK",
     help="What is decoded: text:2048+512 (prompt and new tokens), video:8, "
-    "video:8,replay=0.5,pairs=0.9, trace:NAME, or a YAML file of the fields.",
+    "video:8,replay=0.5,pairs=0.9, diffusion:MODEL,480x832, chunks:MODEL, image:MODEL,518x518, "
+    "trace:NAME, or a YAML file of the fields.",
 )
 BOARD = click.option("--board", help="Preset of the board, say kv260.")
 MODEL = click.option(
     "--model", help="Preset of the model, say tinyllama_1b, or its config.json of Hugging Face."
 )
+
+
+SHORT_FOR = {
+    "--board": ("board.preset",),
+    "--model": ("model.preset", "model.from"),
+    "--tau": ("policy.tau",),
+    "--batch": ("policy.batch",),
+}
+"""Option -> fields that it sets, which ``--set`` could set as well."""
 
 
 def work_of(workload: str | None, traces: Iterable[str] = ()) -> Workload | None:
@@ -77,16 +106,36 @@ def design_given(
     Raises:
         InputError: Neither a design nor both of them, or all; anything wrong with them.
     """
-    from carsim.runs.first import Wish, completed, open_design
-
     if design is None:
+        from carsim.runs.first import Wish, completed
+
+        if model is None and workload is not None:
+            model = workload.model
         if board is None or model is None:
             raise InputError("DESIGN", "is missing", "name one, or say --board and --model")
+        check_set_once("--board", overrides)
+        check_set_once("--model", overrides)
         return completed(Wish.of(board, model, overrides=tuple(overrides), workload=workload))
     if board is not None or model is not None:
         cure = "leave it out, or say --set board.preset=NAME and --set model.preset=NAME"
         raise InputError("DESIGN", "has a board and a model already", cure)
+    from carsim.runs.opening import open_design
+
     return open_design(design, tuple(overrides), workload)
+
+
+def check_set_once(option: str, overrides: Iterable[str]) -> None:
+    """Refuse an override of what a short option of :data:`SHORT_FOR` sets already.
+
+    Raises:
+        InputError: An override sets a field of the option, a part of it or what holds it.
+    """
+    for text in overrides:
+        path = text.partition("=")[0].strip()
+        for field in SHORT_FOR[option]:
+            if overlap(path, field):
+                problem = f"{option} sets it, too" if path == field else f"{option} sets {field}"
+                raise InputError(f"`overrides` {path}", problem, "leave one of them out")
 
 
 def overriding(
@@ -102,6 +151,20 @@ def overriding(
     return click.option(
         *words, metavar="PATH=VALUE", multiple=True, help=f"{text}; may be repeated."
     )
+
+
+def plugin_files() -> tuple[str, ...]:
+    """Files of ``--plugin`` of the command that runs, as they were typed."""
+    context = click.get_current_context(silent=True)
+    return () if context is None else context.meta.get(PLUGIN_FILES, ())
+
+
+def plugin_options() -> str:
+    """Options that load the plugins of the command that runs, for commands that it prints.
+
+    It is empty, or begins with a space.
+    """
+    return "".join(f" --plugin {shlex.quote(file)}" for file in plugin_files())
 
 
 def command_of(ctx: click.Context, given: Mapping[str, Any], outputs: Iterable[str] = ()) -> str:
@@ -120,4 +183,4 @@ def command_of(ctx: click.Context, given: Mapping[str, Any], outputs: Iterable[s
         for each in value if isinstance(value, tuple) else (value,):
             words += [param.opts[-1]] * isinstance(param, click.Option)
             words += [str(each)] * (value is not True)
-    return shlex.join(words)
+    return shlex.join(words) + plugin_options()

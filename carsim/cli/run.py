@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carsim.base.errors import InputError
-from carsim.base.plugins import loaded_plugins
-from carsim.cli.console import in_order, print_results, progress, say, show_json
+from carsim.base.plugins import plugin_gap
+from carsim.cli.console import in_order, print_results, progress, say, say_screen, show_json
 from carsim.cli.options import (
     BOARD,
     JSON,
     MODEL,
     TRACE,
     WORKLOAD,
+    check_set_once,
     command_of,
     design_given,
     overriding,
@@ -26,6 +27,7 @@ from carsim.cli.options import (
 
 if TYPE_CHECKING:
     from carsim.runs.report import Report
+    from carsim.runs.timeline import Window
 
 OUTPUTS = ("as_json", "length", "out", "overwrite", "timeline")
 """Parameters that decide what is shown and written. All others decide the figures."""
@@ -49,6 +51,9 @@ DIFFERENT = 1
 @click.option("--batch", type=click.IntRange(min=1), metavar="N", help="Sequences in lockstep.")
 @overriding()
 @click.option(
+    "--no-replay", is_flag=True, help="Decode without replay, whatever the trace decided."
+)
+@click.option(
     "--resample",
     "resample_seed",
     type=click.IntRange(min=0),
@@ -64,13 +69,17 @@ DIFFERENT = 1
 @click.option("--allow-misfit", is_flag=True, help="Go on with a design that does not fit.")
 @JSON
 @click.option("--full", "length", flag_value="full", help="Print all metrics, terms and notes too.")
-@click.option("--quiet", "length", flag_value="quiet", help="Print the policy's row alone.")
+@click.option(
+    "--quiet", "length", flag_value="quiet", help="Print the policy's row and what a board does."
+)
 @click.option("--out", metavar="DIR", help="Also write summary and tables.")
 @click.option("--overwrite", is_flag=True, help="Replace DIR if an earlier run made it.")
 @click.option(
     "--timeline",
-    metavar="A:B",
-    help="Also write a timeline of steps A to B-1 to DIR, for ui.perfetto.dev.",
+    metavar="A:B[:POLICY,...]",
+    help="Also write a timeline of steps A to B-1 to DIR, for ui.perfetto.dev: of these policies "
+    "(drs, static, dense/static), else of the own one under each schedule. Nothing replays in the "
+    "first frame, so take steps of a later one.",
 )
 @click.pass_context
 def run(ctx: click.Context, /, **given: Any) -> int | None:
@@ -117,13 +126,13 @@ def run(ctx: click.Context, /, **given: Any) -> int | None:
     if given["as_json"]:
         show_json(summary(report))
         return None
-    _show(report, given["length"])
+    _show(report, given["length"], out)
     if files:
         say("", f"Written to {out}: {', '.join(files)}")
     return None
 
 
-def _simulated(given: Mapping[str, Any], window: tuple[int, int] | None = None) -> "Report":
+def _simulated(given: Mapping[str, Any], window: "Window | None" = None) -> "Report":
     """The report of the parameters that decide the figures."""
     from carsim.runs.pipeline import run as simulate
     from carsim.runs.pipeline import sources_of
@@ -135,30 +144,36 @@ def _simulated(given: Mapping[str, Any], window: tuple[int, int] | None = None) 
             raise InputError(f"`{name}`", f"needs the {what} of a trace", "add --trace FILE")
     changes = list(given["overrides"])
     if (tau := given["tau"]) is not None:
+        check_set_once("--tau", given["overrides"])
         changes.append(f"policy.tau=[{tau}]" if "," in tau else f"policy.tau={tau}")
     if given["batch"] is not None:
+        check_set_once("--batch", given["overrides"])
         changes.append(f"policy.batch={given['batch']}")
     design = design_given(given["design"], given["board"], given["model"], changes, work)
     decoded = sources_of(design, workload=work).traces
     if window is not None:
-        check_window(*window, decoded[0].n_steps, design.model.body.n_layers)
+        steps = decoded[0].n_steps
+        check_window(window.first, window.stop, n_steps=steps, n_layers=design.model.body.n_layers)
     how = {name: given[name] for name in ("resample_seed", "fidelity", "allow_misfit")}
-    return simulate(design, decoded, **how)
+    return simulate(design, decoded, replays=not given["no_replay"], **how)
 
 
-def _show(report: "Report", length: str | None) -> None:
-    """Print the short output, all (``full``) or one row (``quiet``)."""
+def _show(report: "Report", length: str | None, folder: str | None) -> None:
+    """Print the first screen, all (``full``) or one row (``quiet``)."""
     from carsim.report.run_tables import policies_table
-    from carsim.report.run_words import more_sections, short_sections
+    from carsim.report.run_words import more_sections
+    from carsim.report.screen import expected, first_screen
     from carsim.report.stored import stored
 
     run = stored(report)
     if length == "quiet":
         warnings = (f"warning: {warning}" for warning in run.warnings)
-        say(policies_table(run, own_only=True), *warnings)
-    else:
-        more = more_sections(run) if length == "full" else ()
-        say(*in_order([*short_sections(run), *more]))
+        label, text = expected(run)
+        say(policies_table(run, own_only=True), f"{label}: {text}", *warnings)
+        return
+    say_screen(*first_screen(run, folder))
+    if length == "full":
+        say_screen("", *in_order(more_sections(run)))
 
 
 def _repeat(run_command: click.Command, folder: str, as_json: bool) -> int | None:
@@ -169,12 +184,12 @@ def _repeat(run_command: click.Command, folder: str, as_json: bool) -> int | Non
     before, place = read_run(folder), f"{folder}/{SUMMARY}"
     if not before.manifest.command.startswith("carsim run "):
         raise InputError(place, "holds no command", "repeat it in Python, where it was made")
-    lacking = before.manifest.plugins.keys() - {Path(file).name for file in loaded_plugins()}
-    if lacking:
-        problem = f"was made with plugins that are not loaded: {', '.join(sorted(lacking))}"
-        raise InputError(place, problem, "name them with --plugin FILE.py")
-    # A file never loads code or writes: other options of its command are refused.
+    gap = plugin_gap(before.manifest.plugins)
+    if gap is not None:
+        raise InputError(place, gap.problem, gap.cure)
+    # A file never loads code or writes: its plugins are not read, other options are refused.
     known = [each for each in run_command.params if each.name not in (*OUTPUTS, "plugins")]
+    known.append(click.Option(["--plugin"], multiple=True, expose_value=False))
     try:
         words = shlex.split(before.manifest.command)[2:]
         given = click.Command("run", params=known).make_context("run", words).params
@@ -186,17 +201,20 @@ def _repeat(run_command: click.Command, folder: str, as_json: bool) -> int | Non
     return DIFFERENT if found.moved else None
 
 
-def parse_window(text: str) -> tuple[int, int]:
-    """First step, and the step after the last, of ``--timeline``.
+def parse_window(text: str) -> "Window":
+    """First step and the step after the last of ``--timeline``, and its policies.
 
     Raises:
-        InputError: Not two whole numbers separated by a colon.
+        InputError: Not two whole numbers separated by a colon, with or without policies.
 
-    >>> parse_window("256:260")
-    (256, 260)
+    >>> parse_window("256:260:drs,static")
+    Window(first=256, stop=260, policies=('drs', 'static'))
     """
-    match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text)
+    from carsim.runs.timeline import Window
+
+    match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})(?::([^:]+))?", text)
     if match is None:
         cure = "give the first step and the step after the last one, such as 256:260"
-        raise InputError(f"--timeline {text}", "is not of the form A:B", cure)
-    return int(match[1]), int(match[2])
+        raise InputError(f"--timeline {text}", "is not of the form A:B[:POLICY,...]", cure)
+    policies = tuple(name.strip() for name in (match[3] or "").split(",") if name.strip())
+    return Window(first=int(match[1]), stop=int(match[2]), policies=policies)

@@ -1,7 +1,8 @@
 """``carsim search``: look for the Pareto front of a study without evaluating all of it."""
 
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -9,7 +10,7 @@ from carsim.base.environment import library
 from carsim.base.errors import InputError
 from carsim.base.files import write_whole
 from carsim.cli.console import in_order, print_results, progress, say
-from carsim.cli.options import JSON, MODEL, WORKLOAD, work_of
+from carsim.cli.options import JSON, MODEL, WORKLOAD, overriding, work_of
 from carsim.cli.sweep import WORKERS, show_results, sweep_progress
 from carsim.workload.workload import Workload
 
@@ -22,8 +23,11 @@ UNREACHED = 3
 @WORKLOAD
 @click.option(
     "--target",
+    "targets",
     metavar="CONDITION",
-    help="Instead of STUDY: what a machine must reach, say 'frames_per_s >= 2'.",
+    multiple=True,
+    help="Instead of STUDY: what a machine must reach, say 'frames_per_s >= 2'; again for more "
+    "conditions, which must all hold.",
 )
 @click.option(
     "--minimise",
@@ -35,8 +39,29 @@ UNREACHED = 3
     "--boards",
     metavar="NAMES",
     default="all",
-    help="With --target: presets of boards, kinds (fpga, asic), or all; separated by commas.",
+    help="With --target: presets of boards, YAML files of your own, kinds (fpga, asic), or all; "
+    "separated by commas.",
 )
+@click.option(
+    "--bits",
+    metavar="N",
+    help="With --target: bits of a weight that are allowed, of 4, 8, 16 and 'file'; separated by "
+    "commas. 'file' keeps the precision of a model's own file, and is the default for one; else 4.",
+)
+@click.option(
+    "--axis",
+    "axes",
+    metavar="FIELD=VALUES",
+    multiple=True,
+    help="With --target: values of a field of the space, say machine.cores=2,4; may be repeated.",
+)
+@click.option(
+    "--solve",
+    metavar="FIELD",
+    help="With --target, STUDY being a design: the value of this field that reaches the target, "
+    "say policy.tau; --axis gives the values to begin with.",
+)
+@overriding("With --solve: change the design, say machine.cores=8")
 @MODEL
 @click.option(
     "--out",
@@ -58,61 +83,182 @@ UNREACHED = 3
 @WORKERS
 @JSON
 def search(
-    study: str | None, target: str | None, out: str | None, points: int | None, **how: Any
+    study: str | None,
+    targets: tuple[str, ...],
+    solve: str | None,
+    out: str | None,
+    points: int | None,
+    **how: Any,
 ) -> int | None:
     """Look for the points of STUDY that no other one beats, or for a machine that meets a target.
 
-    With --target, boards and chips are sized for --workload of --model; the one of least --minimise
-    is shown with its runner-up and what cheaper ones lack.
+    With --target, boards and chips are sized for --workload of --model. The machine of least
+    --minimise is shown with what is proven of all others, its runner-up and what cheaper machines
+    lack.
+
+    With --solve, STUDY is a design. The value of one field that reaches the target is shown with
+    its neighbours.
 
     A study's axes span the space, its objectives say what is wanted; what does not fit its board or
     breaks a constraint is no answer. Interrupt it as you like: the same command goes on where
     it was. DIR holds what a sweep's would; 'carsim report DIR --front' shows the front again.
     """
-    asked = {name: how.pop(name) for name in ("minimise", "boards", "model")}
+    sizing = {name: how.pop(name) for name in ("minimise", "boards", "model", "bits", "axes")}
+    overrides = how.pop("overrides")
     work, as_json = work_of(how.pop("workload")), how.pop("as_json")
-    if target is not None and study is None:
-        return _show_target(work, target, out, as_json, **asked)
-    if target is not None or study is None or out is None or points is None:
+    if solve is not None:
+        if study is None or not targets:
+            raise click.UsageError("--solve needs a design in place of STUDY, and --target")
+        question = Question(study, solve, targets=targets, axes=sizing["axes"], overrides=overrides)
+        return _show_solution(question, work, out=out, as_json=as_json)
+    if overrides:
+        raise click.UsageError("--set goes with --solve; with --target, say --axis")
+    if targets and study is None:
+        return _show_target(work, targets, out=out, as_json=as_json, **sizing)
+    if targets or study is None or out is None or points is None:
         raise click.UsageError("needs STUDY, --out and --points, or --target CONDITION alone")
     library("optuna", "search")
 
+    from carsim.explore.answerable import check_answerable
     from carsim.explore.store import open_folder
     from carsim.explore.study import load_study
     from carsim.explore.sweep import fill
 
     loaded = load_study(study, work)
+    check_answerable(loaded)  # before there is a folder
     with open_folder(out) as store:
         with sweep_progress(loaded.name) as tell:
             done = fill(store, loaded, points=points, tell=tell, **how)
         return show_results(store, loaded, done, out, as_json, has_front=True)
 
 
+class Question(NamedTuple):
+    """What ``--solve`` asks.
+
+    Attributes:
+        design: Name or file of the design.
+        field: The field.
+        targets: Conditions that must all hold.
+        axes: Values to begin with, as typed.
+        overrides: Changes of the design.
+    """
+
+    design: str
+    field: str
+    targets: tuple[str, ...]
+    axes: tuple[str, ...]
+    overrides: tuple[str, ...]
+
+
+def _show_solution(
+    question: Question, work: Workload | None, *, out: str | None, as_json: bool
+) -> int | None:
+    """Solve for one field, and print one screen; write the design if that is asked for."""
+    from carsim.design.document import design_yaml
+    from carsim.explore.solve import parse_values, solve
+    from carsim.explore.target import all_of
+    from carsim.report.solution import solution_sections
+    from carsim.runs.assumed import assumed_of
+    from carsim.runs.opening import open_design
+
+    _check_new(out)
+    target = all_of(question.targets)
+    values = tuple(v for text in question.axes for v in parse_values(text, question.field))
+    design = open_design(question.design, question.overrides, work)
+    with progress(f"solving for {question.field}"):
+        solution = solve(design, question.field, target, workload=work, values=values)
+    what = f"{design.name}, {'the usual work' if work is None else work.text}"
+    assumed = assumed_of(design, varied={solution.field: solution.field})
+    document = {
+        "field": solution.field,
+        "assumed": assumed,
+        "target": target.text,
+        "present": solution.present,
+        "answer": None if solution.answer is None else solution.answer.value,
+        "equal": None if solution.equal is None else [each.value for each in solution.equal],
+        "reached": [[each.first.value, each.last.value] for each in solution.stretches],
+        "is_steady": solution.is_steady,
+        "is_complete": solution.is_complete,
+        "values": [
+            {"value": level.value, "meets": level.meets, "problem": level.problem}
+            | {"metrics": {name: (level.figures or {}).get(name) for name in sorted(target.names)}}
+            for level in solution.levels
+        ],
+    }
+    print_results(as_json, document, in_order(solution_sections(solution, what, assumed)))
+    if solution.answer is None or solution.answer.design is None:
+        return UNREACHED
+    if out is not None:
+        write_whole(Path(out), design_yaml(solution.answer.design))
+        say(*([] if as_json else [f"Written to {out}"]))
+    return None
+
+
 def _show_target(
-    work: Workload | None, target: str, out: str | None, as_json: bool, **given: Any
+    work: Workload | None,
+    targets: tuple[str, ...],
+    *,
+    out: str | None,
+    as_json: bool,
+    **sizing: Any,
 ) -> int | None:
     """Search, and print one screen; write the design of the answer where that is asked for."""
     from carsim.design.document import design_yaml
-    from carsim.explore.expression import Expression
-    from carsim.explore.target import SAY, Wanted, search_target
-    from carsim.report.target import target_sections
+    from carsim.explore.space import parse_space_axis
+    from carsim.explore.target import Wanted, all_of, search_target
+    from carsim.report.target import assumed_of_machine, target_sections
 
+    _check_new(out)
+    wanted = Wanted(
+        work,
+        all_of(targets),
+        minimise=sizing["minimise"],
+        model=sizing["model"] or (work and work.model) or Wanted.model,
+        boards=tuple(name.strip() for name in sizing["boards"].split(",")),
+        bits=_bits(sizing["bits"]),
+        axes=dict(map(parse_space_axis, sizing["axes"])),
+    )
+    with progress("sizing machines") as tell:
+        answer = search_target(wanted, tell)
+    machines = [
+        {"machine": each.machine, "reaches": each.reaches, "fields": dict(each.values)}
+        | {"limits": dict(each.limits), "metrics": dict(each.figures)}
+        for each in answer.machines
+    ]
+    first = next(iter(answer.machines), None)
+    document = {
+        "target": wanted.target.text,
+        "assumed": "" if first is None else assumed_of_machine(first),
+        "minimise": wanted.minimise,
+        "proof": {
+            "closed": answer.is_closed,
+            "simulated": answer.simulated,
+            "space": answer.size,
+            "least": answer.least if isfinite(answer.least) else None,
+        },
+        "machines": machines,
+    }
+    print_results(as_json, document, in_order(target_sections(wanted, answer)))
+    if answer.best is None:
+        return UNREACHED
+    if out is not None:
+        write_whole(Path(out), design_yaml(answer.best.design))
+        say(*([] if as_json else [f"Written to {out}"]))
+    return None
+
+
+def _check_new(out: str | None) -> None:
+    """Refuse a file that is there already, before any work."""
     if out is not None and Path(out).exists():
         raise InputError(out, "is there already", "name another file or remove it")
-    given["boards"] = tuple(name.strip() for name in given["boards"].split(","))
-    known = {name: value for name, value in given.items() if value is not None}
-    wanted = Wanted(work, Expression(target, "`target`", SAY), **known)
-    with progress("sizing machines"):
-        tried = search_target(wanted)
-    is_met = bool(tried and tried[0].reaches)
-    machines = [
-        {"machine": each.machine, "reaches": each.reaches}
-        | {"limits": dict(each.limits), "metrics": dict(each.figures)}
-        for each in tried
-    ]
-    document = {"target": target, "minimise": wanted.minimise, "machines": machines}
-    print_results(as_json, document, in_order(target_sections(wanted, tried)))
-    if out is not None and is_met:
-        write_whole(Path(out), design_yaml(tried[0].design))
-        say(*([] if as_json else [f"Written to {out}"]))
-    return None if is_met else UNREACHED
+
+
+def _bits(text: str | None) -> tuple[int | None, ...] | None:
+    """Bits of a weight as they are typed; None stands for those of the model's own file."""
+    if text is None:
+        return None
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isdecimal() or word == "file" for word in words):
+        cure = "give whole numbers such as 4,8, or 'file'"
+        raise InputError("--bits", f"got {text!r}", cure)
+    return tuple(None if word == "file" else int(word) for word in words)

@@ -1,13 +1,14 @@
 """``carsim studio``: a page on which a design is changed and answers at once."""
 
 import shlex
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from carsim.base.environment import library
 from carsim.cli.console import say
-from carsim.cli.options import WORKLOAD, overriding, work_of
+from carsim.cli.options import WORKLOAD, overriding, plugin_options, work_of
 
 if TYPE_CHECKING:
     from carsim.studio.state import TabState
@@ -39,7 +40,7 @@ def studio(design: str, trace: str | None, workload: str | None, **given: Any) -
     library("dash", "studio")
 
     from carsim.decisions.trace.shipped import trace_path
-    from carsim.runs.first import open_design
+    from carsim.runs.opening import open_design
     from carsim.studio.serve import serve
     from carsim.studio.state import TabState
 
@@ -60,14 +61,26 @@ def studio(design: str, trace: str | None, workload: str | None, **given: Any) -
         say(f"It lets in {who}, and nobody else. Ctrl-C ends it.")
 
     try:
-        how: dict[str, Any] = {"opens_browser": not given["no_browser"], "command_of": run_command}
-        serve(start, given["port"], tell=tell, **how)
+        # Asked here, as the page has no context of the command line. The answer goes to a process
+        # of its own, which a lambda cannot.
+        command_of = partial(run_command, plugins=plugin_options())
+        serve(
+            start,
+            given["port"],
+            tell=tell,
+            opens_browser=not given["no_browser"],
+            command_of=command_of,
+        )
     except KeyboardInterrupt:
         say("The studio has ended.")
 
 
-def run_command(state: "TabState") -> str:
+def run_command(state: "TabState", plugins: str = "") -> str:
     """The command that simulates the same as a tab of the studio.
+
+    Args:
+        state: The state of the tab.
+        plugins: Options that load plugins, with a blank before them.
 
     >>> from carsim.studio.state import TabState
     >>> run_command(TabState.of_query("?machine.cores=6&trace=vilau_8f", "kv260"))
@@ -76,4 +89,4 @@ def run_command(state: "TabState") -> str:
     given = [("--trace", state.trace), ("--workload", state.workload)]
     given += [("--set", override) for override in state.overrides]
     words = [word for option in given if option[1] for word in option]
-    return shlex.join(["carsim", "run", state.design, *words])
+    return shlex.join(["carsim", "run", state.design, *words]) + plugins

@@ -1,8 +1,10 @@
 """``carsim sweep``: evaluate every point of a study, durably and on all cores."""
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from time import process_time
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +14,13 @@ from carsim.base.environment import library
 from carsim.base.errors import InputError
 from carsim.base.text import count
 from carsim.cli.console import progress_bar, say, show_json
-from carsim.cli.options import JSON, WORKLOAD, work_of
+from carsim.cli.options import JSON, WORKLOAD, plugin_options, work_of
 
 if TYPE_CHECKING:
     from carsim.explore.store import Store
     from carsim.explore.study import Study
     from carsim.explore.sweep import Progress, Tell
+    from carsim.report.stored_study import StoredStudy
 
 FAILED = 1
 """Exit status of a sweep or a search some of whose points could not be evaluated."""
@@ -51,6 +54,23 @@ WORKERS = click.option(
     help="With --front-only: leave out also points that are better than an evaluated one by at most"
     " this share in every objective, such as 0.01.",
 )
+@click.option(
+    "--shard",
+    metavar="K/N",
+    help="Evaluate the K-th of N parts of the study, such as 3/16; carsim merge joins them.",
+)
+@click.option(
+    "--reuse",
+    metavar="FOLDER",
+    multiple=True,
+    help="Take over results of equal points from the folder of another sweep; may be repeated.",
+)
+@click.option(
+    "--accept-code",
+    is_flag=True,
+    help="Go on with results of another version of carsim, if the front and 200 drawn points that "
+    "are evaluated again have equal results.",
+)
 @JSON
 def sweep(study: str, workload: str | None, out: str, as_json: bool, **how: Any) -> int | None:
     """Evaluate all points of STUDY, a YAML file, and store each as it is finished.
@@ -68,11 +88,13 @@ def sweep(study: str, workload: str | None, out: str, as_json: bool, **how: Any)
     if how["scheduler"] is not None:
         library("distributed", "--scheduler")
 
+    from carsim.explore.answerable import check_answerable
     from carsim.explore.store import open_folder
     from carsim.explore.study import load_study
     from carsim.explore.sweep import fill
 
     loaded = load_study(study, work_of(workload))
+    check_answerable(loaded)  # before there is a folder
     with open_folder(out) as store:
         with sweep_progress(loaded.name, front_only=how["front_only"]) as tell:
             done = fill(store, loaded, tell=tell, **how)
@@ -87,44 +109,95 @@ def show_results(
     store: "Store", study: "Study", done: "Progress", out: str, as_json: bool, *, has_front: bool
 ) -> int | None:
     """Export a sweep or a search, and print its results; the exit status."""
-    from carsim.cli.report import as_document, print_front, study_manifest
+    from carsim.cli.report import as_document, completeness, print_front, study_manifest
     from carsim.explore.frame import export
+    from carsim.explore.shards import ALL_POINTS
+    from carsim.explore.store import CERTIFICATE
     from carsim.report.stored_study import StoredStudy
 
     found, counts = StoredStudy.of(store), store.counts()
     is_apart = click.get_current_context().params["workers"] != 0
     processor_s = process_time() + (done.processor_s if is_apart else 0.0)
     files = export(found.frame, out, study_manifest(study))
+    notes = list(_notes(found, study, done))
+    status = FAILED if counts["failed"] else None
     if as_json:
-        document: dict[str, Any] = {"study": study.name, "points": counts.total(), **counts}
-        document |= {"evaluated": done.evaluated, "seconds": round(done.seconds, 3)}
+        document: dict[str, Any] = {"study": study.name, "assumed": found.assumed}
+        document |= {"points": counts.total(), **counts}
+        document |= {"evaluated": done.evaluated, "reused": done.reused}
+        document |= {"seconds": round(done.seconds, 3)}
         document["points_per_minute"] = round(done.points_per_minute, 1)
         document |= {"processor_s": round(processor_s, 1), "folder": out, "files": files}
+        document |= completeness(found) | {"shard": found.facts["shard"], "notes": notes}
         show_json(document | (as_document(found) if has_front else {}))
-    else:
-        say(f"{study.name}: {count(counts.total(), 'point')}; {found.outcome or 'none stored'}")
-        refused = Counter(found.frame.loc[found.frame["status"] == "invalid", "reason"])
-        for reason, n in refused.most_common(1):
-            say(f"Refused most often ({count(n, 'point')}): {reason}")
-        if done.dominated or done.misfits:
-            lacks = Counter(part for parts in done.misfits.elements() for part in parts)
-            lacking = "".join(f"; {n:,} lack {part}" for part, n in lacks.most_common())
-            share = click.get_current_context().params["within"]
-            what = "dominated" + f" or at most {100 * share:g} % better" * bool(share)
-            cannot = "cannot fit" + " or meet constraints" * bool(found.constraints)
-            proven = f"{done.dominated:,} proven {what}, {done.misfits.total():,} {cannot}"
-            had = f"{counts.total():,} evaluated or refused"
-            took = f"in {done.whole_s - done.seconds:,.0f} s"
-            say(f"{done.total:,} bounded {took}: {had}, {proven}{lacking}")
-        if done.evaluated:
-            rate = f"{done.points_per_minute:,.0f} points per minute"
-            now = f"{done.evaluated:,} of them now, at {rate}, in {done.seconds:,.0f} s"
-            say(f"{now}; processor time: {processor_s:,.0f} s")
-        if has_front:
-            print_front(found)
-        say(f"Written to {out}: {', '.join(files)}")
-        say(f"The front as a table and as pareto.csv: carsim report {out} --front --out {out}")
-    return FAILED if counts["failed"] else None
+        return status
+    part = "" if found.facts["shard"] == ALL_POINTS else f", {found.facts['shard']}"
+    points = count(counts.total(), "point")
+    say(f"{study.name}{part}: {points}; {found.outcome or 'none stored'}", found.assumed)
+    for row_status, what in {"invalid": "Refused", "failed": "Failed"}.items():
+        reasons = Counter(found.frame.loc[found.frame["status"] == row_status, "reason"])
+        for reason, n in reasons.most_common(1):
+            if any(note.endswith(reason) for note in notes):
+                continue  # a note says it, and of which values
+            say(f"{what} most often ({count(n, 'point')}): {reason}")
+    if done.dominated or done.misfits:
+        lacks = Counter(part for parts in done.misfits.elements() for part in parts)
+        lacking = "".join(f"; {n:,} lack {part}" for part, n in lacks.most_common())
+        share = click.get_current_context().params["within"]
+        what = "dominated" + f" or at most {100 * share:g} % better" * bool(share)
+        cannot = "cannot fit" + " or meet constraints" * bool(found.constraints)
+        proven = f"{done.dominated:,} proven {what}, {done.misfits.total():,} {cannot}"
+        had = f"{counts.total():,} evaluated or refused"
+        took = f"in {done.whole_s - done.seconds:,.0f} s"
+        say(f"{done.total:,} bounded {took}: {had}, {proven}{lacking}")
+    if notes:
+        say(*notes)
+    say(*_work_now(done, processor_s))
+    if has_front:
+        print_front(found)
+    say(f"Written to {out}: {', '.join(files)}")
+    if not (found.front if has_front else found.fitting).empty:
+        folder = shlex.quote(out)
+        command = f"carsim report {folder} --front --out {folder}{plugin_options()}"
+        say(f"The front as a table and as pareto.csv: {command}")
+    if found.is_proven and (Path(out) / CERTIFICATE).exists():
+        command = f"carsim report {shlex.quote(out)} --verify{_beside(study)}{plugin_options()}"
+        say(f"The proof is in {CERTIFICATE}; to check it: {command}")
+    return status
+
+
+def _beside(study: "Study") -> str:
+    """Option that names the file of a study whose design or traces lie beside it, else empty."""
+    path = Path(click.get_current_context().params["study"])
+    files = (*study.design_paths, *study.traces)
+    is_needed = any((path.parent / name).is_file() for name in files)
+    return f" --study {shlex.quote(str(path))}" if is_needed else ""
+
+
+def _work_now(done: "Progress", processor_s: float) -> "Iterator[str]":
+    """Lines on the points that this command has evaluated or taken over."""
+    if done.reused:
+        yield f"{done.reused:,} of them now taken over from stored results of equal points"
+    if done.evaluated:
+        rate = f"{done.points_per_minute:,.0f} points per minute"
+        now = f"{done.evaluated:,} of them now, at {rate}, in {done.seconds:,.0f} s"
+        yield f"{now}; processor time: {processor_s:,.0f} s"
+
+
+def _notes(found: "StoredStudy", study: "Study", done: "Progress") -> "Iterator[str]":
+    """Notes on axes without effect, values that are never valid, missing points and rows."""
+    from carsim.explore.axis_notes import axis_notes, sample_note
+    from carsim.explore.work_notes import work_notes
+
+    if found.facts["kind"] == "search":
+        if done.finished < done.total:
+            only = f"The study has {done.finished:,} different points that pass its filters"
+            yield f"{only}; {done.total:,} were asked for."
+    elif note := sample_note(study):
+        yield note
+    # With --front-only, values that are never valid are told before bounds are computed.
+    yield from axis_notes(found.frame, found.axes, with_invalid=found.facts["kind"] != "front")
+    yield from work_notes(study)
 
 
 @contextmanager
@@ -133,6 +206,9 @@ def sweep_progress(name: str, *, front_only: bool = False) -> Iterator["Tell"]:
     with progress_bar(name, is_steady=not front_only) as tell:
 
         def tell_points(now: "Progress") -> None:
+            if now.look is not None:
+                click.echo(f"{name}: {now.look.text}", err=True)
+                return
             if now.bounded is not None:
                 tell(now.bounded[0], 2 * now.bounded[1], "bounds")
                 return

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,13 +20,16 @@ if TYPE_CHECKING:
 OUT_OF_BOUNDS = 1
 """Exit status of a figure that leaves its stated bound."""
 
-CLAIMS = "claims"
+CLAIMS, REPLAY = "claims", "replay"
 
 HELP = """Hold predictions against published figures, all of them or those of one PART.
 
 \b
 {parts}
 claims    what four papers state, and what tests of it found
+
+FOLDER is one that carsim measure wrote, or a folder of several; it takes the place of the rows that
+replay ships with.
 
 Exits with status 1 if a figure leaves its stated bound. configs/published/README.md tells how to
 describe a further board.
@@ -34,15 +38,20 @@ describe a further board.
 
 @click.command(help=HELP)
 @click.argument("name", metavar="[PART]", required=False, type=click.Choice([*PART_NAMES, CLAIMS]))
+@click.argument("folder", metavar="[FOLDER]", required=False, type=click.Path(path_type=Path))
 @click.option("--every", is_flag=True, help="Show each row, not only those of short lists.")
 @click.option("--short", is_flag=True, help="Compare fidelities on a tenth of the designs.")
 @JSON
-def validate(name: str | None, every: bool, short: bool, as_json: bool) -> int | None:
+def validate(
+    name: str | None, folder: Path | None, every: bool, short: bool, as_json: bool
+) -> int | None:
     """Run one part or all, and print what was found."""
     if name == CLAIMS and every:
         raise click.UsageError("claims takes --json only")
     if short and name not in (None, "fidelity"):
         raise click.UsageError("--short goes with all parts or fidelity")
+    if folder is not None and name != REPLAY:
+        raise click.UsageError("FOLDER goes with replay")
     if name == CLAIMS:
         from carsim.validate.claims import claims, claims_page
 
@@ -54,7 +63,7 @@ def validate(name: str | None, every: bool, short: bool, as_json: bool) -> int |
     from carsim.validate.parts import work_out
 
     with progress("validating") as tell:
-        parts = work_out([name] if name else list(PART_NAMES), short, tell)
+        parts = work_out([name] if name else list(PART_NAMES), short, tell, folder)
     print_results(as_json, _document(parts), _output(parts, every, brief=name is None))
     return None if all(part.ok for part in parts) else OUT_OF_BOUNDS
 
@@ -106,8 +115,12 @@ def _statistics(groups: "Sequence[Group]") -> "Table":
     """Errors in percent: a line per group of carsim's, and below it one of its rival's."""
 
     def cells(errors: "Errors") -> tuple[str, ...]:
-        sizes = (f"{100 * size:.2f}" for size in (errors.mean, errors.median, errors.worst))
+        sizes = (percent(size) for size in (errors.mean, errors.median, errors.worst))
         return (str(errors.count), *sizes, f"{100 * errors.bias:+.2f}")
+
+    def percent(size: float) -> str:
+        # Six characters hold errors of 1,000 % and more, too: a wider column would wrap titles.
+        return f"{100 * size:.{2 if size < 10 else 1}f}"
 
     lines: list[tuple[str, ...]] = []
     marked: set[int] = set()

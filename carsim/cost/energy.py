@@ -24,18 +24,20 @@ Checked: ten published figures of power of FPGA designs lie in their intervals, 
 below the value (``carsim validate boards --every``).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import fsum
 from typing import NamedTuple
 
+from carsim.base.constant import Constant
 from carsim.base.errors import InputError
 from carsim.design import Design
+from carsim.hardware.memory import MemoryFamily
 from carsim.hardware.technology.base import Resources
-from carsim.hardware.technology.constant import Constant, by_kind
 from carsim.workload.activity import Activity
 
-PICO, MEGA = 1e-12, 1e6
+PICO = 1e-12
+MEGA = 1e6
 
 STANDS_FOR = {"int4x8": "int8"}
 """Arithmetic whose constant is taken where there is none of its own: an upper estimate, as nobody
@@ -45,7 +47,7 @@ DEVICE_GBIT = 8
 """Density of the devices that standby constants are of, 1 GiB each; others draw as much each."""
 
 
-class EnergyPart(NamedTuple):
+class ComponentJoules(NamedTuple):
     """Joules of one component.
 
     Attributes:
@@ -55,8 +57,8 @@ class EnergyPart(NamedTuple):
         high_j: Upper end of the interval.
         idle: Drawn by being there, whether anything is done or not.
         device: Inside the ``device`` boundary.
-        constant: Name of the constant that the interval is from: parts of the same name, also of
-            another design, err together.
+        constant: Name of the constant that the interval is from: components of the same name,
+            also of another design, err together.
     """
 
     component: str
@@ -69,7 +71,7 @@ class EnergyPart(NamedTuple):
 
 
 class Joules(NamedTuple):
-    """A sum of parts with its interval."""
+    """Joules of several components with their interval."""
 
     value_j: float
     low_j: float
@@ -80,40 +82,45 @@ class Joules(NamedTuple):
 class EnergyReport:
     """Joules by component; sums of them are rounded once, so that any Python finds the same."""
 
-    parts: tuple[EnergyPart, ...]
+    components: tuple[ComponentJoules, ...]
 
     @property
     def device(self) -> Joules:
         """All but the host."""
-        return _total(part for part in self.parts if part.device)
+        return _total(joules for joules in self.components if joules.device)
 
     @property
     def board(self) -> Joules:
-        """Everything."""
-        return _total(self.parts)
+        """All components, the host included."""
+        return _total(self.components)
 
     @property
     def above_idle(self) -> Joules:
         """Joules of the work beyond those that the configured board draws doing nothing."""
-        return _total(part for part in self.parts if not part.idle)
+        return _total(joules for joules in self.components if not joules.idle)
 
     def scaled(self, factor: float, times: tuple[float, float] | None = None) -> "EnergyReport":
-        """Joules of a part of the work, or of several times as much.
+        """Joules of a share of the work, or of several times as much.
 
         Args:
             factor: Say ``1 / videos`` for the joules of a video.
             times: Least and most time over the expected one, by which the ends of what is drawn by
                 being there err, too.
         """
-        fast, slow = times or (1.0, 1.0)
+        times = times or (1.0, 1.0)
+        return EnergyReport(tuple(_scaled(joules, factor, times) for joules in self.components))
 
-        def scaled(part: EnergyPart) -> EnergyPart:
-            value, low, high = (joules * factor for joules in part[1:4])
-            if part.idle:
-                low, high = low * fast, high * slow
-            return part._replace(value_j=value, low_j=low, high_j=high)
 
-        return EnergyReport(tuple(map(scaled, self.parts)))
+class NamedConstant(NamedTuple):
+    """A constant of energy and its name.
+
+    Attributes:
+        name: Name under which components err together, such as ``dram_pj_per_bit.DDR4``.
+        constant: The constant.
+    """
+
+    name: str
+    constant: Constant
 
 
 def energy(design: Design, activity: Activity, resources: Resources) -> EnergyReport:
@@ -127,62 +134,122 @@ def energy(design: Design, activity: Activity, resources: Resources) -> EnergyRe
     Raises:
         InputError: The design's constants lack its arithmetic or the family of a memory.
     """
-    constants, board = design.energy, design.board
-    seconds = activity.cycles / (board.fabric_clock_mhz * MEGA)
+    seconds = activity.cycles / (design.board.fabric_clock_mhz * MEGA)
+    components = (
+        *_joules_of_operations(design, activity),
+        *_joules_of_transfers(design, activity),
+        *_joules_of_standby(design, seconds),
+        *_joules_of_idling(design, resources, seconds),
+    )
+    return EnergyReport(components)
+
+
+def _joules_of_operations(design: Design, activity: Activity) -> Iterator[ComponentJoules]:
+    """Joules of products, element operations and bytes of on-chip buffers."""
+    constants = design.energy
     arithmetic: str = design.machine.array.arithmetic
     if arithmetic not in constants.mac_pj:
         arithmetic = STANDS_FOR.get(arithmetic, arithmetic)
-    macs = _named("mac_pj", constants.mac_pj, arithmetic)
-    parts = [
-        _part("multiply-accumulates", *macs, activity.macs * PICO),
-        _part("vector operations", "vector_op", constants.vector_op_pj, activity.vector_ops * PICO),
-        _part("on-chip buffers", "sram", constants.sram_pj_per_byte, activity.sram_bytes * PICO),
-    ]
-    families = {name: memory.standard.partition("-")[0] for name, memory in board.memories.items()}
-    for name, family in sorted(families.items()):
+    mac = _named("mac_pj", constants.mac_pj, arithmetic)
+    vector_op = NamedConstant("vector_op", constants.vector_op_pj)
+    sram = NamedConstant("sram", constants.sram_pj_per_byte)
+    yield _joules_of("multiply-accumulates", mac, activity.macs * PICO)
+    yield _joules_of("vector operations", vector_op, activity.vector_ops * PICO)
+    yield _joules_of("on-chip buffers", sram, activity.sram_bytes * PICO)
+
+
+def _joules_of_transfers(design: Design, activity: Activity) -> Iterator[ComponentJoules]:
+    """Joules of the bits of each external memory, and of the chip's side of its interface."""
+    technology = design.board.technology
+    for name, memory in sorted(design.board.memories.items()):
         bits = 8 * activity.dram_bytes.get(name, 0)
-        dram = _named("dram_pj_per_bit", constants.dram_pj_per_bit, family)
-        parts.append(_part(f"memory {name}", *dram, bits * PICO))
-        if (own := board.technology.interface_pj_per_bit(board.memories[name])) is not None:
-            side = f"interface_pj_per_bit.{family}"
-            parts.append(_part(f"interface {name}", side, own, bits * PICO))
+        dram = _of_family("dram_pj_per_bit", design.energy.dram_pj_per_bit, memory.family)
+        yield _joules_of(f"memory {name}", dram, bits * PICO)
+        interface_pj = technology.interface_pj_per_bit(memory)
+        if interface_pj is not None:
+            interface = NamedConstant(f"interface_pj_per_bit.{memory.family.name}", interface_pj)
+            yield _joules_of(f"interface {name}", interface, bits * PICO)
+
+
+def _joules_of_standby(design: Design, seconds: float) -> Iterator[ComponentJoules]:
+    """Joules of standby and refresh of the memories in use."""
+    background = design.energy.dram_background_w_per_gib
     for name in design.machine.memories_in_use:
-        memory = board.memories[name]
+        memory = design.board.memories[name]
         devices = memory.capacity_gib * DEVICE_GBIT / (memory.density_gbit or DEVICE_GBIT)
-        background = constants.dram_background_w_per_gib
-        standby = _named("dram_background_w_per_gib", background, families[name])
-        parts.append(_part(f"standby {name}", *standby, devices * seconds, idle=True))
-    for component, constant, interval, watts in board.technology.idle_power(design, resources):
-        parts.append(_part(component, constant, interval, watts * seconds, idle=True))
+        standby = _of_family("dram_background_w_per_gib", background, memory.family)
+        yield _joules_of(f"standby {name}", standby, devices * seconds, idle=True)
+
+
+def _joules_of_idling(
+    design: Design, resources: Resources, seconds: float
+) -> Iterator[ComponentJoules]:
+    """Joules that the technology, the device and its host draw by being there."""
+    board = design.board
+    for power in board.technology.idle_power(design, resources):
+        of_one = NamedConstant(power.name, power.constant)
+        yield _joules_of(power.component, of_one, power.amount * seconds, idle=True)
     # Dies and boards of one type differ from each other, those of two types do so independently.
-    static = f"static_relative of {board.name}", constants.static_relative
-    parts += [
-        _part("device static", *static, board.static_w * seconds, idle=True),
-        _part("host", *static, board.host_w * seconds, idle=True)._replace(device=False),
-    ]
-    return EnergyReport(tuple(parts))
+    static = NamedConstant(f"static_relative of {board.name}", design.energy.static_relative)
+    yield _joules_of("device static", static, board.static_w * seconds, idle=True)
+    host = _joules_of("host", static, board.host_w * seconds, idle=True)
+    yield host._replace(device=False)
 
 
-def _part(
-    component: str, name: str, constant: Constant, amount: float, *, idle: bool = False
-) -> EnergyPart:
-    value, low, high = (c * amount for c in (constant.value, constant.low, constant.high))
-    return EnergyPart(component, value, low, high, idle, constant=name)
+def _joules_of(
+    component: str, of_one: NamedConstant, amount: float, *, idle: bool = False
+) -> ComponentJoules:
+    """Joules of a component: an amount times the constant of one."""
+    return ComponentJoules(
+        component=component,
+        value_j=of_one.constant.value * amount,
+        low_j=of_one.constant.low * amount,
+        high_j=of_one.constant.high * amount,
+        idle=idle,
+        constant=of_one.name,
+    )
 
 
-def _total(parts: Iterable[EnergyPart]) -> Joules:
-    chosen = tuple(parts)
-    return Joules(*(fsum(getattr(part, end) for part in chosen) for end in Joules._fields))
+def _scaled(joules: ComponentJoules, factor: float, times: tuple[float, float]) -> ComponentJoules:
+    """Joules of several times the work; those that are drawn idle err with the time, too."""
+    fast, slow = times if joules.idle else (1.0, 1.0)
+    return joules._replace(
+        value_j=joules.value_j * factor,
+        low_j=joules.low_j * factor * fast,
+        high_j=joules.high_j * factor * slow,
+    )
 
 
-def _named(field: str, table: Mapping[str, Constant], key: str) -> tuple[str, Constant]:
-    """The entry of a table of constants, and what to call it; an entry ``any`` serves all.
+def _total(components: Iterable[ComponentJoules]) -> Joules:
+    """The sum of components, each end rounded once."""
+    summed = tuple(components)
+    return Joules(
+        value_j=fsum(joules.value_j for joules in summed),
+        low_j=fsum(joules.low_j for joules in summed),
+        high_j=fsum(joules.high_j for joules in summed),
+    )
 
-    What a design's table lacks is looked up in that of the technologies.
+
+def _named(field: str, table: Mapping[str, Constant], key: str) -> NamedConstant:
+    """The entry of a table of constants; an entry ``any`` serves all.
+
+    Raises:
+        InputError: The table has neither.
     """
-    known = table if "any" in table else {**by_kind(field), **table}
     for name in (key, "any"):
-        if name in known:
-            return f"{field}.{name}", known[name]
-    cure = f"add it; known are {', '.join(table)}"
+        if name in table:
+            return NamedConstant(f"{field}.{name}", table[name])
+    cure = f"add it; known are {', '.join(table)}" if table else "add it"
     raise InputError(f"$.energy.{field}", f"has no entry {key!r}", cure)
+
+
+def _of_family(field: str, table: Mapping[str, Constant], family: MemoryFamily) -> NamedConstant:
+    """The constant of a memory: that of the design, or that of its family.
+
+    Raises:
+        InputError: Neither the design's table nor the family has it.
+    """
+    of_family: Constant | None = getattr(family, field)
+    if family.name in table or "any" in table or of_family is None:
+        return _named(field, table, family.name)
+    return NamedConstant(f"{field}.{family.name}", of_family)

@@ -1,9 +1,9 @@
-"""Intervals of ratios: which of two designs is better, though neither is known well.
+"""Intervals of ratios, which tell the better of two designs even if neither is known well.
 
-Model: every constant is drawn once per draw and serves both designs, so that what they share
-cancels: a design that does half of everything costs half, whatever the constants. A draw of a
-constant is uniform between low and value in one half of the cases, and between value and high in
-the other: the value is the median. Constants are independent of each other.
+Model: a draw gives every constant one value, which serves both designs, so that shared errors
+cancel: a design that does half of everything costs half, whatever the constants are. The median of
+a constant is its value: half of the draws are uniform between low and value, the other half between
+value and high. Constants are independent of each other.
 
 Draws depend on the seed and the name of the constant alone, so that A against B, and B against C,
 are compared under the same draws.
@@ -19,7 +19,7 @@ Draws = NDArray[np.float64]
 """A quantity under every draw of the constants."""
 
 INTERVAL = (0.05, 0.95)
-"""Quantiles that an interval reaches from and to."""
+"""Quantiles at the ends of an interval."""
 
 
 class Term(NamedTuple):
@@ -56,7 +56,9 @@ def ratio_of(value: float, a: Draws, b: Draws) -> Ratio:
         b: Draws of B, of the same constants, positive.
     """
     low, high = np.quantile(a / b, INTERVAL)
-    return Ratio(value, float(low), float(high), float(np.mean(a < b) + np.mean(a == b) / 2))
+    # A tie counts half.
+    a_wins = np.mean(a < b) + np.mean(a == b) / 2
+    return Ratio(value, low=float(low), high=float(high), a_wins=float(a_wins))
 
 
 def drawn(term: Term, draws: int = 10_000, seed: int = 0) -> Draws:

@@ -5,23 +5,35 @@ same kind, else the first of all. Its decisions are then thresholded, scoped, re
 layers of the model and resampled as far as the design asks for it; the label says all of it.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from carsim.base.errors import InputError
-from carsim.decisions.attention import AttentionPolicy
-from carsim.decisions.attention.base import Ints
-from carsim.decisions.replay import ReplayRule, Scope
+from carsim.base.text import percent
+from carsim.decisions.attention import PLAIN, AttentionPolicy
+from carsim.decisions.attention.base import Bools, Ints
+from carsim.decisions.replay import MachineShape, ReplayRule, Scope
 from carsim.decisions.trace import Decisions, Trace, captured, dense
-from carsim.decisions.trace.decisions import DecisionShape, check_decisions, rescope, rethreshold
-from carsim.decisions.trace.meta import STATED
+from carsim.decisions.trace.decisions import (
+    DecisionShape,
+    check_decisions,
+    replay_ratio,
+    rescope,
+    rethreshold,
+)
+from carsim.decisions.trace.meta import STATED, TOKEN
 from carsim.decisions.trace.precision import in_short
 from carsim.decisions.trace.resize import crop, enlarge, layers_at_depth, map_layers, resample
+from carsim.decisions.trace.token_ranges import METHODS, RangeDecisions
 from carsim.workload.geometry import Video
 from carsim.workload.model import Model
+from carsim.workload.workload import ReuseSource
+
+CAPTURED_SKIP = "mlp"
+"""Kind of the blocks that rows skip unless a design says otherwise: the MLP alone."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +48,11 @@ class Sources:
         scope: Who decides together.
         tokens_per_step: Tokens of each sequence that one step decodes.
         resample_seed: Seed of rows and frames beyond the traces'; None where none are drawn.
+        skip: Kind of the blocks that a replaying row skips.
+        replays: False: nothing replays, whatever the traces decided.
+        skips_mlp_alone: In this model, the kind marks the MLP of every layer and nothing else.
+        skipped: Decision -> names of the blocks that follow it, where several decisions are
+            followed; else empty.
     """
 
     traces: Sequence[Trace]
@@ -45,10 +62,16 @@ class Sources:
     scope: Scope
     tokens_per_step: int
     resample_seed: int | None = None
+    skip: str = CAPTURED_SKIP
+    replays: bool = True
+    skips_mlp_alone: bool = False
+    skipped: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def replays_any(self) -> bool:
         """Something may replay: a trace has decisions, or a tau is asked for."""
+        if not self.replays:
+            return False
         return self.tau != "captured" or not all(t.meta.never_replays for t in self.traces)
 
     @property
@@ -77,8 +100,9 @@ class Sources:
             InputError: They do not divide it.
         """
         if video.tokens_per_frame % self.tokens_per_step:
-            whole = f"{'frame' if video.kind == 'video' else 'text'} of {video.tokens_per_frame}"
-            problem = f"{self.tokens_per_step} tokens do not divide a {whole}"
+            unit = "frame" if video.kind == "video" else "text"
+            size = f"{unit} of {video.tokens_per_frame}"
+            problem = f"{self.tokens_per_step} tokens do not divide a {size}"
             raise InputError("policy.tokens_per_step", problem, "take a divisor of it")
 
     def trace_for(self, attention: AttentionPolicy) -> Trace:
@@ -86,11 +110,14 @@ class Sources:
 
         Fields of the same kind make no difference where reads follow from the context.
         """
-        made = [trace.meta.attention for trace in self.traces]
-        if attention.records and attention in made:
-            return self.traces[made.index(attention)]
-        kinds = [each.kind for each in made]
-        return self.traces[kinds.index(attention.kind) if attention.kind in kinds else 0]
+        if attention.records:
+            for trace in self.traces:
+                if trace.meta.attention == attention:
+                    return trace
+        for trace in self.traces:
+            if trace.meta.attention.kind == attention.kind:
+                return trace
+        return self.traces[0]
 
     def rule(self, attention: AttentionPolicy) -> ReplayRule:
         """The rule by which the decisions were made, at the width of the simulated model."""
@@ -108,7 +135,7 @@ class Sources:
         Raises:
             InputError: It depends on the data, and no trace was captured under the policy.
         """
-        if not attention.records:
+        if not attention.records or self.model.sample is not None:
             return None
         trace = self._recorded_under(attention)
         assert trace.kv_held is not None  # else the trace is refused when it is opened
@@ -130,42 +157,141 @@ class Sources:
         Raises:
             InputError: A video that the traces' decisions cannot be extended to.
         """
+        if self.model.sample is not None:
+            attention = PLAIN  # a mask of forwards follows from the step
         trace = self._recorded_under(attention)
         video = Video(trace.n_frames, trace.tokens_per_frame, 0) if video is None else video
         rows = max(trace.n_rows, 0 if self.resample_seed is None else self.batch)
         shape = DecisionShape(video.n_steps, self.model.body.n_layers, rows)
         check_decisions("policy.batch", shape, drawn=replays)
-        found = (self._replayed if replays else self._dense)(trace, attention, video)
-        have, wanted = trace.meta.decoded.n_kv_heads, self.model.body.n_kv_heads
-        if found.reads is not None and have < wanted:
-            mapped = f"head-mapped: {have} key heads stand for {wanted}"
-            found = replace(found, label=f"{found.label}; {mapped}")
-        if self.resample_seed is not None and self.batch > found.n_rows:
-            rng, per_frame = np.random.default_rng(self.resample_seed), video.tokens_per_frame
-            found = resample(found, rng, tokens_per_frame=per_frame, n_rows=self.batch)
-        return found
+        decide = self._replayed if replays else self._dense
+        decisions = decide(trace, attention, video)
+        if self.model.sample is not None:
+            further = {name: scored.replay for name, scored in trace.further.items()}
+            decisions = replace(
+                decisions,
+                rows_per_video=self.model.sample.passes,
+                method="reuse of forwards",
+                further=further if replays else {},
+            )
+            if replays and trace.ranges is not None:
+                decisions = self._of_ranges(decisions, trace.ranges)
+        trace_heads = trace.meta.decoded.n_kv_heads
+        model_heads = self.model.body.n_kv_heads
+        if decisions.reads is not None and trace_heads < model_heads:
+            mapped = f"head-mapped: {trace_heads} key heads stand for {model_heads}"
+            decisions = replace(decisions, label=f"{decisions.label}; {mapped}")
+        if self.resample_seed is not None and self.batch > decisions.n_rows:
+            rng = np.random.default_rng(self.resample_seed)
+            tokens = video.tokens_per_frame
+            decisions = resample(decisions, rng, tokens_per_frame=tokens, n_rows=self.batch)
+        return decisions
 
     # ---------------------------------------------------------------- private
 
     def _dense(self, trace: Trace, attention: AttentionPolicy, video: Video) -> Decisions:
         n_layers = self.model.body.n_layers
-        none = dense(video.n_steps, n_layers, trace.n_rows, trace.meta.guidance_pairs)
+        no_replay = dense(video.n_steps, n_layers, trace.n_rows, trace.meta.guidance_pairs)
         if not attention.records:
-            return none
-        own = map_layers(self._resized(captured(trace), trace, video), n_layers)
-        label = f"{none.label}; keys are read as {own.label}"
-        return replace(none, reads=own.reads, held=own.held, label=label)
+            return no_replay
+        of_trace = map_layers(self._resized(captured(trace), trace, video), n_layers)
+        label = f"{no_replay.label}; keys are read as {of_trace.label}"
+        return replace(no_replay, reads=of_trace.reads, held=of_trace.held, label=label)
 
     def _replayed(self, trace: Trace, attention: AttentionPolicy, video: Video) -> Decisions:
-        found = captured(trace) if self.tau == "captured" else rethreshold(trace, self.tau)
-        found = replace(found, rule=self.rule(attention))
-        found = rescope(found, self.scope, self.batch)
+        decisions = captured(trace) if self.tau == "captured" else rethreshold(trace, self.tau)
+        decisions = replace(decisions, rule=self.rule(attention))
+        names = [name for name in self.skipped if name != TOKEN]
+        if names:
+            decisions = replace(
+                decisions,
+                further={name: self._further(trace, name) for name in names},
+                further_rules=tuple((name, self._further_rule(trace, name)) for name in names),
+            )
+        decisions = self._rescoped(decisions, trace.tokens_per_frame)
         if not attention.records:  # what the trace's own attention read is of no use
-            found = replace(found, reads=None, held=None)
+            decisions = replace(decisions, reads=None, held=None)
         if trace.meta.origin != STATED:  # assumed decisions hold for any machine
             for mismatch in self._mismatches(trace, attention):
-                found = replace(found, label=f"{found.label}; {mismatch}")
-        return map_layers(self._resized(found, trace, video), self.model.body.n_layers)
+                decisions = replace(decisions, label=f"{decisions.label}; {mismatch}")
+        return map_layers(self._resized(decisions, trace, video), self.model.body.n_layers)
+
+    def _of_ranges(self, decisions: Decisions, ranges: RangeDecisions) -> Decisions:
+        """Decisions by range for the layers and tokens of the model that is simulated."""
+        network = self.model.network
+        sample = self.model.sample
+        assert network is not None
+        assert sample is not None
+        layers = layers_at_depth(ranges.reused.shape[1], self.model.body.n_layers)
+        tokens = network.tokens(sample)
+        label = decisions.label
+        if tokens != ranges.tokens:
+            label = f"{label}; {ranges.tokens:,} tokens of a row stand for {tokens:,}"
+        return replace(
+            decisions,
+            ranges=ranges.of_layers(layers).with_tokens(tokens),
+            method=METHODS[ranges.source],
+            label=label,
+        )
+
+    @property
+    def source(self) -> ReuseSource | None:
+        """The outputs that tokens of forwards reuse; None where whole rows decide."""
+        if self.replays:
+            for trace in self.traces:
+                if trace.meta.ranges is not None:
+                    return trace.meta.ranges.source
+        return None
+
+    def _further(self, trace: Trace, name: str) -> Bools:
+        """The decision of a name beside ``token``, bool[S, L, B].
+
+        Raises:
+            InputError: The trace lacks it.
+        """
+        if name not in trace.further:
+            names = ", ".join([TOKEN, *trace.further])
+            problem = f"follows the decision {name!r}, and {trace.name} has {names}"
+            raise InputError("policy.skip", problem, "name one of them, or take another trace")
+        replay: Bools = trace.further[name].replay
+        return replay
+
+    def _further_rule(self, trace: Trace, name: str) -> ReplayRule:
+        """The rule of a decision beside ``token``, at the width of the simulated model.
+
+        Raises:
+            InputError: The rule holds data, which only that of ``token`` may.
+        """
+        rule = trace.meta.further[name].rule
+        assert rule is not None  # else the trace is refused
+        rule = rule.at_width(trace.meta.decoded.hidden_size, self.model.body.hidden_size)
+        if rule.work(self._machine_shape).held_bytes:
+            problem = f"{name!r} is decided by {rule.text}, which holds data for each place"
+            cure = f"make it the decision {TOKEN!r} of the trace"
+            raise InputError(trace.name, problem, cure)
+        return rule
+
+    @property
+    def _machine_shape(self) -> MachineShape:
+        """The model as rules of replay see it."""
+        body = self.model.body
+        return MachineShape(
+            n_heads=body.n_heads,
+            n_kv_heads=body.n_kv_heads,
+            head_dim=body.head_dim,
+            hidden_size=body.hidden_size,
+            activation_bits=self.model.activations.bits_per_element,
+        )
+
+    def _rescoped(self, decisions: Decisions, tokens_per_frame: int) -> Decisions:
+        """Decisions of the asked scope; the label says how many replays the scope takes away."""
+        rescoped = rescope(decisions, self.scope, self.batch)
+        if rescoped is decisions:
+            return decisions
+        _, before = replay_ratio(decisions.replay, tokens_per_frame)
+        _, after = replay_ratio(rescoped.replay, tokens_per_frame)
+        lost = f"{percent(after)} of eligible steps replay instead of {percent(before)}"
+        return replace(rescoped, label=f"{rescoped.label}: {lost}")
 
     def _recorded_under(self, attention: AttentionPolicy) -> Trace:
         """The trace of a policy, refused where it lacks what the policy reads."""
@@ -192,18 +318,41 @@ class Sources:
 
     def _mismatches(self, trace: Trace, attention: AttentionPolicy) -> list[str]:
         """A phrase for each way in which decisions were made unlike they are run."""
-        found, made, meta = [], trace.meta.attention, trace.meta
-        if made.kind != attention.kind:
-            found.append(f"made under {made.kind} attention, run under {attention.kind}")
-        elif made != attention:
-            found.append(f"made under {made!r}, run under {attention!r}")
+        meta = trace.meta
+        captured_under = meta.attention
+        mismatches: list[str] = []
+        is_captured = self.skip == meta.captured_skip
+        if self.skipped:
+            is_captured = all(
+                blocks == self._captured_blocks(trace, name)
+                for name, blocks in self.skipped.items()
+            )
+        if not is_captured and not (self.skips_mlp_alone and meta.captured_skip == CAPTURED_SKIP):
+            skips = f"made under skip {meta.captured_skip}, run under skip {self.skip}"
+            mismatches.append(f"{skips} (open loop)")
+        unused = [name for name in meta.further if name not in self.skipped]
+        if unused:
+            mismatches.append(f"without the decisions {', '.join(unused)} of the trace")
+        if captured_under.kind != attention.kind:
+            kinds = f"made under {captured_under.kind} attention, run under {attention.kind}"
+            mismatches.append(kinds)
+        elif captured_under != attention:
+            mismatches.append(f"made under {captured_under!r}, run under {attention!r}")
         model = self.model
-        weights, activations, kv, replay = (
-            each.bits for each in (model.weights, model.activations, model.kv, model.replay)
+        run_in = in_short(
+            model.mean_body_bits,
+            model.activations.bits,
+            kv=model.kv.bits,
+            replay=model.replay.bits,
+            polished=model.polished,
         )
-        run_in = in_short(weights, activations, kv, replay, model.polished)
         if meta.precision is not None and meta.precision.short != run_in:
-            found.append(f"made in {meta.precision.short}, run in {run_in}")
+            mismatches.append(f"made in {meta.precision.short}, run in {run_in}")
         if self.tokens_per_step > 1:  # traces hold decisions of tokens that saw all before them
-            found.append(f"made a token a step, run with {self.tokens_per_step}")
-        return found
+            mismatches.append(f"made a token a step, run with {self.tokens_per_step}")
+        return mismatches
+
+    def _captured_blocks(self, trace: Trace, name: str) -> tuple[str, ...]:
+        """Names of the blocks that a decision of a trace was made to skip."""
+        decision = (trace.meta.decisions or {}).get(name)
+        return (CAPTURED_SKIP,) if decision is None else decision.blocks

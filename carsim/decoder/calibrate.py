@@ -13,7 +13,7 @@ import numpy as np
 
 from carsim.base.errors import InputError
 from carsim.decisions.attention.base import Array
-from carsim.decisions.trace import replay_ratio
+from carsim.decisions.trace import Trace, replay_ratio
 from carsim.decoder.capture import capture
 from carsim.decoder.recipe import Recipe
 from carsim.decoder.workers import Progress
@@ -70,8 +70,10 @@ def calibrate(
     most = _ratio(recipe, best, -inf, 1)
     if target >= most:
         raise InputError("replay ratio", f"{target:g}, at most {most:g} can be reached", "ask less")
-    own = recipe.tau
-    tau, tried = own if isinstance(own, float) and isfinite(own) else inf, []
+    tau = inf
+    if isinstance(recipe.tau, float) and isfinite(recipe.tau):
+        tau = recipe.tau
+    tried: list[tuple[float, float, float]] = []  # distance to the target, tau, ratio
     for _ in range(_MOST_DECODINGS):
         tried_recipe = recipe.model_copy(update={"tau": tau, "quality": None})
         trace = capture(tried_recipe, folder, workers=workers, progress=progress)
@@ -80,14 +82,25 @@ def calibrate(
         tried.append((abs(ratio - target), tau, ratio))
         if abs(ratio - target) <= TOLERANCE:
             break
-        low, high = (float(end(trace.tas[per_frame:])) for end in (np.min, np.max))
-        for _ in range(_HALVINGS):
-            tau = (low + high) / 2
-            more = _ratio(recipe, trace.tas, tau, per_frame) > target
-            low, high = (tau, high) if more else (low, tau)
-        tau = round(tau, 4)
+        tau = round(_open_loop_tau(recipe, trace, target), 4)
     _, tau, ratio = min(tried)
     return FoundTau(tau, ratio, len(tried))
+
+
+def _open_loop_tau(recipe: Recipe, trace: Trace, target: float) -> float:
+    """The tau that gives a replay ratio on the scores of a trace, by bisection."""
+    per_frame = trace.tokens_per_frame
+    scores = trace.tas[per_frame:]  # the first frame has none
+    low = float(np.min(scores))
+    high = float(np.max(scores))
+    tau = (low + high) / 2
+    for _ in range(_HALVINGS):
+        tau = (low + high) / 2
+        if _ratio(recipe, trace.tas, tau, per_frame) > target:
+            low = tau
+        else:
+            high = tau
+    return tau
 
 
 def _ratio(recipe: Recipe, tas: Array, tau: float, tokens_per_frame: int) -> float:

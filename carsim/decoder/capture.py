@@ -19,16 +19,27 @@ from numpy.typing import NDArray
 
 from carsim.base.errors import InputError
 from carsim.base.files import reason
+from carsim.decisions.attention.base import Ints
 from carsim.decisions.trace import Trace
-from carsim.decisions.trace.meta import MeasuredQuality, PerClip, TraceMeta
+from carsim.decisions.trace.meta import (
+    SCHEMA_VERSION,
+    TOKEN,
+    WIDER_VERSION,
+    DecisionMeta,
+    MeasuredQuality,
+    PerClip,
+    TraceMeta,
+)
+from carsim.decoder.chunked.recipe import ChunkRecipe
 from carsim.decoder.content import TOKENS_PER_FRAME, Codebook, load_codebook, load_scene
 from carsim.decoder.content.scenes import kept_share
 from carsim.decoder.content.videos import need_videos, read_video
-from carsim.decoder.group import RowGroup, decode_group
+from carsim.decoder.group import Decoded, RowGroup, decode_group
 from carsim.decoder.model import DecoderModel, load_model
 from carsim.decoder.quantise import quantise
 from carsim.decoder.recipe import AnyRecipe, Recipe, SceneRecipe, VideoRecipe
-from carsim.decoder.structures import Array, Config, DecoderPolicy
+from carsim.decoder.skipping import KNOWN_BEHIND
+from carsim.decoder.structures import MLP_ALONE, Array, Config, DecoderPolicy
 from carsim.decoder.workers import Progress, run_in_workers
 
 GROUP_ROWS = 8
@@ -52,40 +63,99 @@ def capture(
     """
     check_needs(recipe, folder)
     groups = prepare(recipe, folder, workers=workers)
-    clips = 0 if recipe.quality is None else recipe.quality.clips
-    # Whole groups, as other group sizes round differently.
-    own = groups[: -(-2 * clips // len(groups[0].prompts))]
-    if recipe.sampling:  # else true tokens are fed in any case
-        own = [replace(group, sampling=None, given_steps=groups[0].config.n_steps) for group in own]
-    dense = DecoderPolicy((None,) * recipe.decoded.n_layers)
-    beside = [replace(group, policy=dense, quantised=None) for group in own]
-    todo = list(dict.fromkeys([*groups, *own, *beside]))
-    pieces = [partial(decode_group, group) for group in todo]
-    total = sum(group.work for group in todo)
-    results = run_in_workers(pieces, total=total, workers=workers, progress=progress)
-    found = dict(zip(todo, results, strict=True))
-    decoded = [found[group] for group in groups]
-
-    def joined(name: str) -> NDArray[Any]:
-        return np.concatenate([getattr(each, name) for each in decoded], axis=-1)
-
-    def losses(judging: list[RowGroup]) -> tuple[float, ...]:
-        nats = np.concatenate([found[group].nats for group in judging], axis=1)
-        means = nats[recipe.judged_from * TOKENS_PER_FRAME :, :clips].mean(axis=0)
-        return tuple(round(float(mean), 5) for mean in means)
-
+    fed_truly: list[RowGroup] = []
+    fed_densely: list[RowGroup] = []
+    if recipe.quality is not None:
+        fed_truly = _fed_true_tokens(groups, recipe.quality.clips)
+        dense = DecoderPolicy((None,) * recipe.decoded.n_layers)
+        fed_densely = [replace(group, policy=dense, quantised=None) for group in fed_truly]
+    # A group whose true tokens are fed in any case is decoded once.
+    distinct = list(dict.fromkeys([*groups, *fed_truly, *fed_densely]))
+    results = run_in_workers(
+        [partial(decode_group, group) for group in distinct],
+        total=sum(group.work for group in distinct),
+        workers=workers,
+        progress=progress,
+    )
+    decoded_of = dict(zip(distinct, results, strict=True))
     quality = None
     if recipe.quality is not None:
-        nats = PerClip(own=losses(own), dense=losses(beside))
+        nats = PerClip(
+            own=_losses([decoded_of[group] for group in fed_truly], recipe),
+            dense=_losses([decoded_of[group] for group in fed_densely], recipe),
+        )
         quality = MeasuredQuality(first_frame=recipe.judged_from, teacher_forced_nats=nats)
-    clips_seen = joined("tokens").T.reshape(len(recipe.clips), -1, TOKENS_PER_FRAME)
-    kept = [round(kept_share(codes), 4) for codes in clips_seen]
-    model = groups[0].model
-    meta = metadata(recipe, model.n_codes, kept, weights=model.source, quality=quality)
-    reads = {
-        name: np.concatenate([each.kv[name] for each in decoded], axis=-1) for name in decoded[0].kv
+    decoded = [decoded_of[group] for group in groups]
+    return _trace(recipe, groups[0].model, decoded, quality)
+
+
+def _fed_true_tokens(groups: list[RowGroup], clips: int) -> list[RowGroup]:
+    """The groups of the first clips, fed the true tokens of all steps.
+
+    Groups stay whole, as other group sizes round differently.
+    """
+    rows_per_group = len(groups[0].prompts)
+    first_groups = groups[: -(-2 * clips // rows_per_group)]
+    if groups[0].sampling is None:
+        return first_groups
+    n_steps = groups[0].config.n_steps
+    return [replace(group, sampling=None, given_steps=n_steps) for group in first_groups]
+
+
+def _losses(decoded: list[Decoded], recipe: Recipe) -> tuple[float, ...]:
+    """Mean loss of each clip whose quality is measured, in nats per token."""
+    assert recipe.quality is not None
+    nats = np.concatenate([group.nats for group in decoded], axis=1)  # [S, clips]
+    first_step = recipe.judged_from * TOKENS_PER_FRAME
+    means = nats[first_step:, : recipe.quality.clips].mean(axis=0)
+    return tuple(round(float(mean), 5) for mean in means)
+
+
+def _trace(
+    recipe: Recipe, model: DecoderModel, decoded: list[Decoded], quality: MeasuredQuality | None
+) -> Trace:
+    """The groups of a recipe as one trace: their rows side by side, in order."""
+    tokens = np.concatenate([group.tokens for group in decoded], axis=-1)  # [S, clips]
+    codes_of_clips = tokens.T.reshape(len(recipe.clips), -1, TOKENS_PER_FRAME)
+    shares = [round(kept_share(codes), 4) for codes in codes_of_clips]
+    tas = np.concatenate([group.tas for group in decoded], axis=-1)
+    reads: dict[str, Ints | None] = {
+        name: np.concatenate([group.kv[name] for group in decoded], axis=-1)
+        for name in decoded[0].kv
     }
-    return Trace(joined("replay"), _kept_scores(recipe, joined("tas")), meta, **reads)
+    return Trace(
+        replay=np.concatenate([group.replay for group in decoded], axis=-1),
+        tas=_to_multiples(recipe, tas),
+        meta=metadata(recipe, model.n_codes, shares, weights=model.source, quality=quality),
+        kv_tokens=reads.get("kv_tokens"),
+        kv_runs=reads.get("kv_runs"),
+        kv_held=reads.get("kv_held"),
+    )
+
+
+SHIPPED_CONTENT = ("small.safetensors", "codebook_512.npz", "scenes.npz")
+"""Files of the small model, which the wheel has, too."""
+
+_PACKAGE = Path(__file__).parents[1]
+_SHIPPED_FOLDERS = (
+    _PACKAGE / "idea/data",
+    _PACKAGE.parent / "studies/proxy",
+    _PACKAGE.parent / "traces",
+)
+
+
+def content_file(folder: Path, name: str) -> Path:
+    """A file that a recipe names: beside the recipe, else the shipped one of that name.
+
+    Args:
+        folder: Folder of the recipe.
+        name: As the recipe has it; one of :data:`SHIPPED_CONTENT` may be a shipped file.
+    """
+    path = folder / name
+    if name in SHIPPED_CONTENT and not path.exists():
+        shipped = [each / name for each in _SHIPPED_FOLDERS]
+        return next((candidate for candidate in shipped if candidate.is_file()), path)
+    return path
 
 
 def check_needs(recipe: AnyRecipe, folder: Path) -> None:
@@ -94,17 +164,23 @@ def check_needs(recipe: AnyRecipe, folder: Path) -> None:
     Raises:
         InputError: One of them is missing.
     """
+    if isinstance(recipe, ChunkRecipe):
+        return  # its weights and noise are drawn
     if not isinstance(recipe, Recipe):
         from carsim.decoder.hf.checkpoint import check_checkpoint
 
         check_checkpoint(folder / recipe.weights.hf)
         return
     names = (recipe.codebook, recipe.scenes, recipe.weights)
-    for path in (folder / name for name in names if name is not None):
+    for name in names:
+        if name is None:
+            continue
+        path = content_file(folder, name)
         try:
             path.stat()
         except OSError as error:
-            cure = f"check recipe {recipe.name}; those of carsim's model are in a checkout alone"
+            shipped = ", ".join(SHIPPED_CONTENT)
+            cure = f"check recipe {recipe.name}; carsim ships {shipped}"
             raise InputError(str(path), f"cannot be read: {reason(error)}", cure) from None
     for clip in recipe.clips:
         if isinstance(clip, VideoRecipe):
@@ -126,7 +202,7 @@ def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> list[RowGroup]
     Raises:
         InputError: A file of the recipe cannot be used, or the extra ``content`` is missing.
     """
-    codebook = load_codebook(folder / recipe.codebook)
+    codebook = load_codebook(content_file(folder, recipe.codebook))
     model = _model(recipe, codebook, folder)
     clips = [_codes(clip, recipe, folder, codebook) for clip in recipe.clips]
     tokens = np.stack([codes.ravel() for codes in clips], axis=1)
@@ -136,10 +212,10 @@ def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> list[RowGroup]
 
     def group_of(rows: range) -> RowGroup:
         pairs = range(rows.start // 2, rows.stop // 2)
-        own = tuple((row, row + 1) for row in range(0, len(rows), 2))
+        pairs_in_group = tuple((row, row + 1) for row in range(0, len(rows), 2))
         return RowGroup(
             config=config,
-            policy=replace(recipe.policy, pairs=own),
+            policy=replace(recipe.policy, pairs=pairs_in_group),
             model=model,
             prompts=recipe.prompts[rows.start : rows.stop],
             prompt_tokens=recipe.prompt_tokens,
@@ -155,20 +231,30 @@ def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> list[RowGroup]
         sample = recipe.precision.calibration
         first = group_of(range(2 * min(sample.clips, len(recipe.clips))))
         first = replace(first, tokens=first.tokens[: sample.frames * TOKENS_PER_FRAME])
-        piece, at_once = partial(quantise, first, recipe.precision), min(workers, 1)
-        (quantised,) = run_in_workers([piece], total=1, workers=at_once, progress=None)
+        quantise_first = partial(quantise, first, recipe.precision)
+        (quantised,) = run_in_workers(
+            [quantise_first], total=1, workers=min(workers, 1), progress=None
+        )
         groups = [replace(group, quantised=quantised) for group in groups]
     return groups
 
 
-def metadata(recipe: Recipe, n_codes: int, kept_tokens: Sequence[float], **more: Any) -> TraceMeta:
+def metadata(
+    recipe: Recipe,
+    n_codes: int,
+    kept_tokens: Sequence[float],
+    *,
+    weights: str,
+    quality: MeasuredQuality | None,
+) -> TraceMeta:
     """Metadata of the trace of a recipe.
 
     Args:
         recipe: The decoding.
         n_codes: K.
         kept_tokens: Share of tokens equal to those one frame before, for each clip.
-        more: What the recipe does not say: ``weights``, and ``quality``, if any.
+        weights: Source of the model's weights.
+        quality: Its measured quality, if any.
     """
     content: dict[str, Any] = {"codes": n_codes}
     if recipe.sampling:
@@ -177,14 +263,27 @@ def metadata(recipe: Recipe, n_codes: int, kept_tokens: Sequence[float], **more:
         content["tas_step"] = recipe.tas_step
     clips = zip(recipe.clips, kept_tokens, strict=True)
     content["clips"] = [clip.model_dump() | {"kept_tokens": share} for clip, share in clips]
+    decisions = None
+    if recipe.skip != MLP_ALONE:
+        skipped = recipe.policy.skipped
+        decision = DecisionMeta(
+            skip=recipe.skip.kind,
+            known=KNOWN_BEHIND[skipped.stage],
+            blocks=skipped.blocks,
+            holds=skipped.holds,
+        )
+        decisions = {TOKEN: decision}
     return recipe.metadata(
+        schema_version=SCHEMA_VERSION if decisions is None else WIDER_VERSION,
+        decisions=decisions,
+        weights=weights,
+        quality=quality,
         tokens_per_frame=TOKENS_PER_FRAME,
         prompt_lengths=tuple(map(len, recipe.prompts)),
         guidance_pairs=recipe.pairs,
         mode="sampled" if recipe.sampling else "teacher_forced",
         sampling=recipe.sampling and recipe.sampling.model_dump(),
         content=content,
-        **more,
     )
 
 
@@ -195,11 +294,12 @@ def _codes(
     if isinstance(clip, VideoRecipe):
         return codebook.encode(read_video(folder / clip.video, recipe.n_frames, clip.every))
     assert recipe.scenes is not None
-    return load_scene(folder / recipe.scenes, clip.scene, recipe.n_frames, codebook.n_codes)
+    scenes = content_file(folder, recipe.scenes)
+    return load_scene(scenes, clip.scene, recipe.n_frames, codebook.n_codes)
 
 
 def _model(recipe: Recipe, codebook: Codebook, folder: Path) -> DecoderModel:
-    path = folder / recipe.weights
+    path = content_file(folder, recipe.weights)
     model = load_model(path)
     numbers = recipe.decoded.model_dump(exclude={"name"})
     if model.geometry.model_dump(exclude={"name"}) != numbers or model.n_codes != codebook.n_codes:
@@ -209,7 +309,7 @@ def _model(recipe: Recipe, codebook: Codebook, folder: Path) -> DecoderModel:
     return model
 
 
-def _kept_scores(recipe: Recipe, tas: Array) -> Array:
+def _to_multiples(recipe: Recipe, tas: Array) -> Array:
     """Scores [S, L, B] to multiples of the recipe's step, each on its own side of tau."""
     if recipe.tas_step is None:
         return tas

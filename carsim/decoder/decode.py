@@ -1,8 +1,9 @@
 """Reference FastCar decoder (arXiv 2505.14709) in NumPy: prefill, then one token per row a step.
 
-Model: a LLaMA-style body whose layers may replay, at each place of a frame, the MLP output that
-stood there one frame before. Simplifications: no token head and no sampling here (embeddings go in,
-hidden states come out), and rows advance in lockstep. It knows nothing of hardware.
+Model: a LLaMA-style body whose layers may replay, at each place of a frame, the outputs of some
+blocks that stood there one frame before. Simplifications: no token head and no sampling here
+(embeddings go in, hidden states come out), and rows advance in lockstep. It knows nothing of
+hardware.
 """
 
 from collections.abc import Callable
@@ -11,13 +12,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.decisions.attention import Query, Selection
-from carsim.decisions.replay import Seen
-from carsim.decoder.layers import attend, attend_prompt, gated, rms_norm, rotate
+from carsim.decisions.attention import AttentionPolicy, Query
+from carsim.decisions.attention.base import Bools, Ints
+from carsim.decisions.replay.seen import Stage
+from carsim.decoder.layers import (
+    attend,
+    attend_prompt,
+    gated,
+    rms_norm,
+    rotate,
+    softmax_weights,
+)
+from carsim.decoder.shown import Shown
 from carsim.decoder.structures import Array, Config, DecoderPolicy, LayerRecord, State, Weights
 
 Recorder = Callable[[LayerRecord], None]
-"""Is shown every layer of every decode step; it must not write to what it is shown."""
+"""Called with every layer of every decode step; it must not write to the arrays."""
 
 
 def prefill(
@@ -39,135 +49,345 @@ def prefill(
     Returns:
         The state after the prompt, and hidden states after the final norm, [B, P, d].
     """
-    shape, attention, arithmetic = config.geometry, policy.attention, weights.arithmetic
+    shape = config.geometry
+    arithmetic = weights.arithmetic
     state = State(config, policy, weights, prompt_mask)
     batch, slots, _ = prompt.shape
+    if slots == 0:  # no row has a prompt: nothing is cached
+        return state, prompt
     positions = np.where(prompt_mask, prompt_mask.cumsum(axis=1) - 1, 1)
-    cos, sin = state.cos[positions][:, None], state.sin[positions][:, None]  # [B, 1, P, hd]
-    seen = attention.prompt_mask(prompt_mask)  # [B, P, P]
+    cos = state.cos[positions][:, None]  # [B, 1, P, hd]
+    sin = state.sin[positions][:, None]
+    seen = policy.attention.prompt_mask(prompt_mask)  # [B, P, P]
     x = prompt.astype(config.dtype)
     for layer in range(shape.n_layers):
+        # Queries, keys and values: [B, P, d] -> [B, H + 2 KV, P, hd]
         normed = rms_norm(x, weights.ln_attn[layer], config.rms_eps)
         normed = arithmetic.entering("qkv", layer, normed)
         heads = (normed @ weights.w_qkv[layer]).reshape(batch, slots, -1, shape.head_dim)
-        heads = heads.swapaxes(1, 2)  # [B, H + 2 KV, P, hd]
+        heads = heads.swapaxes(1, 2)
         rotated = rotate(heads[:, : -shape.n_kv_heads], cos, sin)  # queries and keys, not values
-        k = arithmetic.cached(rotated[:, shape.n_heads :])  # [B, KV, P, hd]
-        v = arithmetic.cached(heads[:, -shape.n_kv_heads :])
-        state.k[layer, :, :, :slots], state.v[layer, :, :, :slots] = k, v
-        plain_k = heads[:, shape.n_heads : -shape.n_kv_heads]
-        attention.append(state.attention, layer, slice(0, slots), plain_k, k, v)
-        q = rotated[:, : shape.n_heads].reshape(batch, shape.n_kv_heads, -1, slots, shape.head_dim)
-        out = attend_prompt(q, k, v, prompt_mask, seen)  # [B, KV, g, P, hd]
+
+        # Keys and values are cached: [B, KV, P, hd]
+        sharing = policy.attention
+        plain_keys = shared_by_heads(sharing, heads[:, shape.n_heads : -shape.n_kv_heads])
+        keys = arithmetic.cached(shared_by_heads(sharing, rotated[:, shape.n_heads :]))
+        values = arithmetic.cached(shared_by_heads(sharing, heads[:, -shape.n_kv_heads :]))
+        source = sharing.source_layer(layer)
+        if source != layer:
+            plain_keys = state.plain_keys[source]
+            keys = state.k[source, :, :, :slots]
+            values = state.v[source, :, :, :slots]
+        state.plain_keys[layer] = plain_keys
+        state.k[layer, :, :, :slots] = keys
+        state.v[layer, :, :, :slots] = values
+        new_slots = slice(0, slots)
+        # By position, as policies of users may name these arguments otherwise.
+        policy.attention.append(state.attention, layer, new_slots, plain_keys, keys, values)
+
+        # Attention: [B, KV, g, P, hd] -> [B, P, d]
+        queries = rotated[:, : shape.n_heads]
+        queries = queries.reshape(batch, shape.n_kv_heads, -1, slots, shape.head_dim)
+        out = attend_prompt(queries, keys, values, valid=prompt_mask, seen=seen)
         attended = np.moveaxis(out, 3, 1).reshape(batch, slots, -1)
         x = x + arithmetic.entering("out", layer, attended) @ weights.w_out[layer]
         x = x + mlp(weights, layer, rms_norm(x, weights.ln_mlp[layer], config.rms_eps))
     return state, rms_norm(x, weights.ln_final, config.rms_eps)
 
 
-def decode_step(state: State, x: Array, record: Recorder | None = None) -> Array:
+def decode_step(
+    state: State, x: Array, record: Recorder | None = None, codes: Ints | None = None
+) -> Array:
     """Decode one token of every row.
 
-    Keys and values are always computed and cached; attention reads those that its policy selects.
-    A layer with tau scores every step after the first frame, and replays as
-    :mod:`carsim.decisions.replay.decide` has it.
+    Attention reads the keys that its policy selects. A layer with tau scores every step after the
+    first frame, and replays as :mod:`carsim.decisions.replay.decide` has it: a row that replays
+    skips the blocks that the policy's ``skip`` names (:mod:`carsim.decoder.skipping`).
 
     Args:
         state: Of :func:`prefill` or the last step; advanced by one step.
         x: Embeddings, [B, d].
         record: Shown every layer; changes no bit of the result.
+        codes: int[B], the codes that are fed, for rules that look at them; -1 if left out.
 
     Returns:
         Hidden states after the final norm, [B, d].
     """
-    config, shape, slot = state.config, state.config.geometry, state.n_slots
-    cos, sin = (  # [B, H + KV, hd]: written out once, as rows of one head are short
-        np.repeat(table[slot - state.padding][:, None], shape.n_heads + shape.n_kv_heads, axis=1)
-        for table in (state.cos, state.sin)
-    )
-    for layer in range(shape.n_layers):
-        x = _mlp_or_replay(state, layer, *_attention(state, layer, x, cos, sin), record)
+    config = state.config
+    if codes is not None:
+        state.codes[state.step] = codes
+    rotary = _rotary_of_step(state)
+    for layer in range(config.geometry.n_layers):
+        x = _LayerStep(state, layer, x, rotary).run(record)
         if (state.step + 1) % config.tokens_per_frame == 0:
-            keys, values = (cache[layer, :, :, : slot + 1] for cache in (state.k, state.v))
-            kept = state.policy.attention.end_of_frame(state.attention, layer, keys, values)
-            state.kept[layer] = slot + 1 - state.padding if kept is None else kept
+            _end_frame(state, layer)
     state.step += 1
     return rms_norm(x, state.weights.ln_final, config.rms_eps)
 
 
-class _Attended(NamedTuple):
-    """Residual stream after attention [B, d], its query, and what it read."""
+class _Rotary(NamedTuple):
+    """Cosine and signed sine of the rotary embedding of one step, [B, H + KV, hd]."""
 
-    x: Array
-    query: Query
-    chosen: Selection
-
-
-def _attention(state: State, layer: int, x: Array, cos: Array, sin: Array) -> _Attended:
-    """Attention of a layer over the keys that its policy selects."""
-    weights, attention, slot = state.weights, state.policy.attention, state.n_slots
-    shape, arithmetic = state.config.geometry, weights.arithmetic
-    # Query, key and value of the new token; keys and values are cached: [B, d] -> [B, ., hd]
-    normed = rms_norm(x, weights.ln_attn[layer], state.config.rms_eps)
-    normed = arithmetic.entering("qkv", layer, normed)
-    heads = (normed @ weights.w_qkv[layer]).reshape(len(x), -1, shape.head_dim)
-    rotated = rotate(heads[:, : -shape.n_kv_heads], cos, sin)  # queries and keys
-    q, q_rotated = heads[:, : shape.n_heads], rotated[:, : shape.n_heads]  # [B, H, hd]
-    k = arithmetic.cached(rotated[:, shape.n_heads :])  # [B, KV, hd]
-    v = arithmetic.cached(heads[:, -shape.n_kv_heads :])
-    keys, values = state.k[layer, :, :, : slot + 1], state.v[layer, :, :, : slot + 1]
-    keys[:, :, slot], values[:, :, slot] = k, v
-
-    # Attention over the keys that its policy selects: [B, H, hd] -> [B, d]
-    plain_k, new = heads[:, shape.n_heads : -shape.n_kv_heads], slice(slot, slot + 1)
-    attention.append(state.attention, layer, new, plain_k[:, :, None], k[:, :, None], v[:, :, None])
-    query = Query(q, q_rotated, keys, state.padding)
-    chosen = attention.select(state.attention, layer, query)
-    attended = attend(q_rotated, keys, values, state.padded, chosen)
-    x = x + arithmetic.entering("out", layer, attended) @ weights.w_out[layer]
-    return _Attended(x, query, chosen)
+    cos: Array
+    sin: Array
 
 
-def _mlp_or_replay(
-    state: State, layer: int, x: Array, query: Query, chosen: Selection, record: Recorder | None
-) -> Array:
-    """Residual stream after the MLP of a layer, of which some rows replay, [B, d]."""
-    policy, weights, rule = state.policy, state.weights, state.policy.rule
-    arithmetic, tokens_per_frame = weights.arithmetic, state.config.tokens_per_frame
-    frame, place = divmod(state.step, tokens_per_frame)
+def _rotary_of_step(state: State) -> _Rotary:
+    """Rotary embedding of the next token of every row, for queries and keys."""
+    shape = state.config.geometry
+    positions = state.n_slots - state.padding  # [B]
+    heads = shape.n_heads + shape.n_kv_heads
+    # Written out once for all heads, as rows of one head are short.
+    cos = np.repeat(state.cos[positions][:, None], heads, axis=1)
+    sin = np.repeat(state.sin[positions][:, None], heads, axis=1)
+    return _Rotary(cos, sin)
 
-    # Decision: which rows replay, by their score under the rule
-    normed = rms_norm(x, weights.ln_mlp[layer], state.config.rms_eps)  # [B, d]
 
-    def key(ago: int) -> Array:  # of so many tokens ago, [B, KV, hd]
-        return query.keys[:, :, -1 - ago]
+def _end_frame(state: State, layer: int) -> None:
+    """Let the attention policy drop keys of a layer, and count the tokens that stay."""
+    end = state.n_slots + 1
+    keys = state.k[layer, :, :, :end]
+    values = state.v[layer, :, :, :end]
+    cached = state.policy.attention.end_of_frame(state.attention, layer, keys, values)
+    state.kept[layer] = end - state.padding if cached is None else cached
 
-    seen = Seen(query.q, query.q_rotated, key, normed, tokens_per_frame, frame)
-    replay, tas = np.zeros(len(x), bool), None
-    if policy.scores(layer, state.step, tokens_per_frame):
-        tas = rule.score(state.rule, layer, place, seen)  # [B]
-        worn = None if rule.max_age is None else state.age[layer, :, place] >= rule.max_age
-        replay = policy.decide(tas, layer, worn)
-    state.age[layer, :, place] = (state.age[layer, :, place] + 1) * replay
 
-    # MLP of the rows that compute; the others add what is held for this place of the frame
-    held, computes = state.held[layer, :, place], ~replay  # [B, d], a view: writing it holds
-    if computes.all():
-        out = mlp(weights, layer, normed)
-        held[:] = arithmetic.held(out)
-    else:
+class _Decision(NamedTuple):
+    """Rows that replay, bool[B], and the score that decided, [B]; None if none was evaluated."""
+
+    replay: Bools
+    tas: Array | None
+
+
+class _LayerStep:
+    """One layer in one decode step: project, attend, decide, add.
+
+    Args:
+        state: The decoding.
+        layer: Number of the layer.
+        x: Residual stream before the layer, [B, d].
+        rotary: Of the newest tokens.
+    """
+
+    def __init__(self, state: State, layer: int, x: Array, rotary: _Rotary) -> None:
+        self.state = state
+        self.layer = layer
+        self.x = x
+        self.rotary = rotary
+        self.skipped = state.policy.skipped
+        self.place = state.step % state.config.tokens_per_frame  # in the frame
+        self.shown = Shown(state, layer, x)
+        self.decision: _Decision | None = None
+
+    def run(self, record: Recorder | None) -> Array:
+        """Residual stream after the layer, [B, d]."""
+        state = self.state
+        self._decide_at("before")
+        query = self._project()
+        self._decide_at("q")
+        attended = self._attention_output(query)
+        self._decide_at("attention")
+        x = self._add_output(attended)
+        # Rows that skip the output have added nothing behind it yet, if it is not held by itself.
+        normed = rms_norm(x, state.weights.ln_mlp[self.layer], state.config.rms_eps)  # [B, d]
+        self.shown.values["attention_output"] = attended
+        self.shown.values["residual"] = x
+        self.shown.values["mlp_input"] = normed
+        self._decide_at("residual")
+        out = self._mlp_output(normed, attended)
+        x = x + out
+        self._tell_rule()
+        if record is not None:
+            record(self._layer_record(query, mlp_output=out, residual=x))
+        return x
+
+    def _project(self) -> Query:
+        """Query, key and value of the new token: [B, d] -> [B, H + 2 KV, hd]; both are cached."""
+        state = self.state
+        layer = self.layer
+        weights = state.weights
+        arithmetic = weights.arithmetic
+        policy = state.policy.attention
+        shape = state.config.geometry
+        slot = state.n_slots
+
+        plain_input = rms_norm(self.x, weights.ln_attn[layer], state.config.rms_eps)
+        normed = arithmetic.entering("qkv", layer, plain_input)
+        heads = (normed @ weights.w_qkv[layer]).reshape(len(self.x), -1, shape.head_dim)
+        # Queries and keys turn, values do not.
+        rotated = rotate(heads[:, : -shape.n_kv_heads], self.rotary.cos, self.rotary.sin)
+        plain_queries = heads[:, : shape.n_heads]  # [B, H, hd]
+        queries = rotated[:, : shape.n_heads]
+
+        # Key and value are cached: [B, KV, hd]
+        plain_key = shared_by_heads(policy, heads[:, shape.n_heads : -shape.n_kv_heads])
+        key = arithmetic.cached(shared_by_heads(policy, rotated[:, shape.n_heads :]))
+        value = arithmetic.cached(shared_by_heads(policy, heads[:, -shape.n_kv_heads :]))
+        keys = state.k[layer, :, :, : slot + 1]  # views of the cache
+        values = state.v[layer, :, :, : slot + 1]
+        if self.decision is not None and "qkv" in self.skipped.blocks:
+            one_frame_before = slot - state.config.tokens_per_frame
+            replay = self.decision.replay[:, None, None]
+            key = np.where(replay, keys[:, :, one_frame_before], key)
+            value = np.where(replay, values[:, :, one_frame_before], value)
+        source = policy.source_layer(layer)
+        if source != layer:
+            plain_key = state.plain_keys[source][:, :, -1]
+            key = state.k[source, :, :, slot]
+            value = state.v[source, :, :, slot]
+        state.plain_keys[layer] = plain_key[:, :, None]
+        keys[:, :, slot] = key
+        values[:, :, slot] = value
+        new_slot = slice(slot, slot + 1)
+        # By position, as policies of users may name these arguments otherwise.
+        policy.append(
+            state.attention,
+            layer,
+            new_slot,
+            plain_key[:, :, None],
+            key[:, :, None],
+            value[:, :, None],
+        )
+        query = Query(plain_queries, queries, keys, state.padding)
+        self.shown.query = query
+        self.shown.values["attention_input"] = plain_input
+        self.shown.values["q"] = plain_queries
+        self.shown.values["q_rotated"] = queries
+        self.shown.values["k"] = plain_key
+        self.shown.values["k_rotated"] = key
+        self.shown.values["v"] = value
+        return query
+
+    def _attention_output(self, query: Query) -> Array:
+        """Attention over the keys that the policy selects, and its projection, [B, d]."""
+        state = self.state
+        weights = state.weights
+        policy = state.policy.attention
+        chosen = policy.select(state.attention, self.layer, query)
+        values = state.v[self.layer, :, :, : query.end]
+        attended = attend(query.q_rotated, query.keys, values, padded=state.padded, chosen=chosen)
+        if type(policy).attended is not AttentionPolicy.attended:
+            policy.attended(state.attention, self.layer, softmax_weights(query, chosen))
+        self.shown.chosen = chosen
+        entering = weights.arithmetic.entering("out", self.layer, attended)
+        projected: Array = entering @ weights.w_out[self.layer]
+        return projected
+
+    def _decide_at(self, stage: Stage) -> None:
+        """Decide which rows replay, where their decision must be known at this stage."""
+        if self.skipped.stage != stage:
+            return
+        state = self.state
+        policy = state.policy
+        if not policy.scores(self.layer, state.step, state.config.tokens_per_frame):
+            self.decision = _Decision(replay=np.zeros(len(self.x), np.bool_), tas=None)
+            return
+        rule = policy.rule
+        tas = rule.score(state.rule, self.layer, self.place, self.shown.at(stage))  # [B]
+        too_old = None
+        if rule.max_age is not None:
+            too_old = state.age[self.layer, :, self.place] >= rule.max_age
+        self.decision = _Decision(replay=policy.decide(tas, self.layer, too_old), tas=tas)
+
+    @property
+    def _replay(self) -> Bools:
+        """Rows that replay, bool[B], behind the stage that decides."""
+        assert self.decision is not None
+        return self.decision.replay
+
+    def _add_output(self, attended: Array) -> Array:
+        """Residual stream behind the output projection, [B, d].
+
+        Rows that skip the projection add what is held for it: nothing, where a later block holds
+        the outputs of both.
+        """
+        if "output" not in self.skipped.blocks:
+            return self.x + attended
+        if "output" in self.skipped.holds:
+            return self.x + self._held_or_fresh("output", attended)
+        nothing = attended.dtype.type(0)
+        return self.x + np.where(self._replay[:, None], nothing, attended)
+
+    def _mlp_output(self, normed: Array, attended: Array) -> Array:
+        """Output of the MLP branch, [B, d]: fresh where rows compute, held where they replay.
+
+        Fresh outputs are held for this place of the next frame; with those of earlier blocks that
+        are skipped and do not hold their own.
+        """
+        replay = self._replay
+        age = self.state.age[self.layer, :, self.place]  # a view
+        age += 1
+        age *= replay
+        skips_mlp = "mlp" in self.skipped.blocks
+        computes = ~replay if skips_mlp else np.ones_like(replay)
+        fresh = np.zeros_like(normed)
+        if computes.all():
+            fresh = mlp(self.state.weights, self.layer, normed)
+        elif computes.any():
+            fresh[computes] = mlp(self.state.weights, self.layer, normed[computes])
+        if not skips_mlp or "mlp" not in self.skipped.holds:
+            return fresh
+        holds_both = "output" in self.skipped.blocks and "output" not in self.skipped.holds
+        if not holds_both:
+            return self._held_or_fresh("mlp", fresh)
+        sums = self._held_or_fresh("mlp", attended + fresh)
+        return np.where(replay[:, None], sums, fresh)
+
+    def _held_or_fresh(self, block: str, fresh: Array) -> Array:
+        """Fresh outputs of rows that compute, which are held, and held ones of others, [B, d]."""
+        state = self.state
+        rule = state.policy.rule
+        # [B, d], a view: writing to it holds.
+        held_outputs = state.held[block][self.layer, :, self.place]
+        computes = ~self._replay
         if rule.damps:
-            held[replay] *= held.dtype.type(rule.gain_of(layer))
-        out = held.copy()
-        if computes.any():
-            out[computes] = fresh = mlp(weights, layer, normed[computes])
-            held[computes] = arithmetic.held(fresh)
-    if policy.tau[layer] is not None:
-        rule.computed(state.rule, layer, place, computes, seen)
-    x = x + out
-    if record is not None:
-        record(LayerRecord(state.step, layer, query, chosen, seen, tas, replay, out, x))
-    return x
+            held_outputs[~computes] *= held_outputs.dtype.type(rule.gain_of(self.layer))
+        out = fresh
+        if not computes.all():
+            out = held_outputs.copy()
+            out[computes] = fresh[computes]
+        rounded = state.weights.arithmetic.held(fresh[computes])
+        held_outputs[computes] = rounded
+        if block == "mlp" and rule.damps:
+            state.computed[self.layer, computes, self.place] = rounded
+        return out
+
+    def _tell_rule(self) -> None:
+        """Tell the rule which rows computed, in a layer that may replay."""
+        state = self.state
+        if state.policy.tau[self.layer] is not None:
+            seen = self.shown.at("residual")
+            state.policy.rule.computed(state.rule, self.layer, self.place, ~self._replay, seen)
+
+    def _layer_record(self, query: Query, *, mlp_output: Array, residual: Array) -> LayerRecord:
+        assert self.decision is not None
+        return LayerRecord(
+            step=self.state.step,
+            layer=self.layer,
+            query=query,
+            chosen=self.shown.chosen,
+            seen=self.shown.at("residual"),
+            tas=self.decision.tas,
+            replay=self.decision.replay,
+            mlp=mlp_output,
+            residual=residual,
+        )
+
+
+def shared_by_heads(policy: AttentionPolicy, heads: Array) -> Array:
+    """Keys or values as the heads of a policy share them, [B, KV, ..., hd].
+
+    Args:
+        policy: The policy, which may keep fewer key heads than there are.
+        heads: Keys or values of all key heads, [B, KV, ..., hd].
+    """
+    n_kv_heads = heads.shape[1]
+    kept = policy.kept_key_heads(n_kv_heads)
+    if kept == n_kv_heads:
+        return heads
+    group = n_kv_heads // kept
+    of_groups = heads.reshape(len(heads), kept, group, *heads.shape[2:])
+    return np.repeat(policy.pooled(of_groups), group, axis=1)
 
 
 def mlp(weights: Weights, layer: int, normed: Array) -> Array:

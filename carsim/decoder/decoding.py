@@ -1,7 +1,7 @@
 """Fields that all recipes of traces share."""
 
 from importlib.metadata import version
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     FiniteFloat,
@@ -20,7 +20,8 @@ from carsim.decoder.structures import DecoderPolicy
 
 Method = Literal["greedy", "top_k"]
 Taus = Tau | tuple[Tau | None, ...] | None
-_NAME = r"^[A-Za-z0-9_.\-]+$"
+NAME = r"^[A-Za-z0-9_.\-]+$"
+"""Of a recipe or its output: no folder."""
 FilePath = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
@@ -49,8 +50,8 @@ class TokenSampling(Section):
 class BaseRecipe(Section):
     """Fields that every recipe has."""
 
-    name: Annotated[str, StringConstraints(pattern=_NAME)]
-    output: Annotated[str, StringConstraints(pattern=_NAME)]
+    name: Annotated[str, StringConstraints(pattern=NAME)]
+    output: Annotated[str, StringConstraints(pattern=NAME)]
     n_frames: PositiveInt
     tau: Taus
     rule: Rule = FASTCAR
@@ -81,13 +82,15 @@ class BaseRecipe(Section):
         taus = tau if isinstance(tau, tuple) else (tau,) * body.n_layers
         return DecoderPolicy(taus, self.rule, self.decision_scope, pairs, self.attention)
 
-    def metadata(self, **more: Any) -> TraceMeta:
-        """Metadata of a trace: what the recipe says under the same names, and more.
+    def metadata(self, **more: object) -> TraceMeta:
+        """Metadata of a trace: the recipe's fields of equal names, and further fields.
 
         Args:
-            more: Further fields, and those that the recipe says otherwise.
+            more: Further fields, which replace those of the recipe.
         """
-        own = {name: value for name, value in self if name in TraceMeta.model_fields}
-        own |= {"producer": "carsim capture", "producer_version": version("carsim")}
-        own |= {"tau": self.thresholds, "command": f"carsim capture {self.name}.yaml"}
-        return TraceMeta(**own | more)
+        values = {name: value for name, value in self if name in TraceMeta.model_fields}
+        values["producer"] = "carsim capture"
+        values["producer_version"] = version("carsim")
+        values["command"] = f"carsim capture {self.name}.yaml"
+        values["tau"] = self.thresholds
+        return TraceMeta.model_validate(values | more)

@@ -29,8 +29,8 @@ class RowGroup:
         prompts: Prompt bytes of each row.
         prompt_tokens: P.
         tokens: int64[S, pairs], the visual tokens of each pair's clip.
-        given_steps: First steps whose tokens are the clip's; all, or later ones are sampled.
-        sampling: How, where some are.
+        given_steps: First steps whose tokens come from the clip; later tokens are sampled.
+        sampling: Sampling of these tokens; None if all come from the clip.
         seeds: One per pair, for sampling.
         quantised: The model's weights in another precision than its own, with their arithmetic.
     """
@@ -62,8 +62,8 @@ class Decoded:
         tokens: int64[S, pairs], given or sampled.
         nats: [S, pairs], minus the log of the chance that the conditional row, without guidance,
             gave the token.
-        kv: Of ``kv_tokens``, ``kv_runs`` [S, L, KV, B] and ``kv_held`` [T, L, B], those that a
-            trace of the attention policy holds.
+        kv: ``kv_tokens`` and ``kv_runs`` [S, L, KV, B], and ``kv_held`` [T, L, B], if the
+            attention policy records what it reads; else empty.
     """
 
     replay: NDArray[np.bool_]
@@ -74,33 +74,36 @@ class Decoded:
 
 
 class Decoding:
-    """A group under way: its state, and what has been decoded so far.
+    """A group that is being decoded: its state, and the results so far.
 
-    Whatever is recorded of a step is overwritten where the step is decoded again.
+    Results of a step are overwritten if the step is decoded again.
 
     Args:
         group: The rows.
 
     Attributes:
-        group: As given.
+        group: The rows.
         state: Caches, after as many steps as were fed.
         decoded: The result, once every step is settled.
     """
 
     def __init__(self, group: RowGroup) -> None:
-        config, model, rows = group.config, group.model, len(group.prompts)
+        config = group.config
+        model = group.model
+        rows = len(group.prompts)
         self.group = group
         weights = group.quantised or stack_weights(config, model.arrays)
         self._visual = model.arrays["embed_visual"].astype(config.dtype)  # [K, d]
         self._head = model.arrays["head"].astype(np.float64).T  # [d, K]
         prompt, mask = embed_prompts(model, group.prompts, group.prompt_tokens, config)
         self.state, _ = prefill(config, group.policy, weights, prompt, mask)
-        layers, heads = config.geometry.n_layers, config.geometry.n_kv_heads
+        layers = config.geometry.n_layers
         shape = (config.n_steps, layers, rows)
         kv: dict[str, Ints] = {}
         if group.policy.attention.records:
-            size = (config.n_steps, layers, heads, rows)
-            kv = {name: np.zeros(size, np.int32) for name in ("kv_tokens", "kv_runs")}
+            read_shape = (config.n_steps, layers, config.geometry.n_kv_heads, rows)
+            kv["kv_tokens"] = np.zeros(read_shape, np.int32)
+            kv["kv_runs"] = np.zeros(read_shape, np.int32)
             kv["kv_held"] = np.zeros((config.n_frames, layers, rows), np.int32)
         self.decoded = Decoded(
             replay=np.zeros(shape, bool),
@@ -120,34 +123,45 @@ class Decoding:
         Returns:
             Logits, [B, K].
         """
-        group, state = self.group, self.state
+        group = self.group
         if tokens is None:
             begin = group.model.arrays["begin"].astype(group.config.dtype)
             x = np.tile(begin, (len(group.prompts), 1))
+            codes = None
         else:
-            x = self._visual[np.repeat(tokens, 2)]
-        hidden = decode_step(state, x, self._record)
-        if kv := self.decoded.kv:  # the last step of a frame has the last word
-            kv["kv_held"][(state.step - 1) // group.config.tokens_per_frame] = state.kept
+            codes = np.repeat(tokens, 2)
+            x = self._visual[codes]
+        hidden = decode_step(self.state, x, self._record, codes)
+        kv = self.decoded.kv
+        if kv:
+            # Each step of a frame overwrites the one before, so that the last one counts.
+            frame = (self.state.step - 1) // group.config.tokens_per_frame
+            kv["kv_held"][frame] = self.state.kept
         return hidden.astype(np.float64) @ self._head
 
     def settle(self, step: int, logits: NDArray[np.float64]) -> NDArray[np.int64]:
         """The tokens of a step, given or chosen by its logits, one per pair."""
-        sampling, tokens = self.group.sampling, self.decoded.tokens
+        sampling = self.group.sampling
         if sampling and self._choose and step >= self.group.given_steps:
-            tokens[step] = self._choose(mix_guidance(logits, sampling.guidance_scale))
-        token: NDArray[np.int64] = tokens[step]
-        self.decoded.nats[step] = -log_chances(logits[0::2])[np.arange(len(token)), token]
-        return token
+            mixed = mix_guidance(logits, sampling.guidance_scale)
+            self.decoded.tokens[step] = self._choose(mixed)
+        tokens: NDArray[np.int64] = self.decoded.tokens[step]
+        conditional = logits[0::2]  # the first row of each pair
+        pairs = np.arange(len(tokens))
+        self.decoded.nats[step] = -log_chances(conditional)[pairs, tokens]
+        return tokens
 
     def _record(self, seen: LayerRecord) -> None:
-        at, made = (seen.step, seen.layer), self.decoded
-        made.replay[at] = seen.replay
+        """Copy what a layer decided and read."""
+        layer_step = (seen.step, seen.layer)
+        decoded = self.decoded
+        decoded.replay[layer_step] = seen.replay
         if seen.tas is not None:
-            made.tas[at] = seen.tas
-        if made.kv:
+            decoded.tas[layer_step] = seen.tas
+        if decoded.kv:
             reads = seen.reads
-            made.kv["kv_tokens"][at], made.kv["kv_runs"][at] = reads.tokens, reads.runs
+            decoded.kv["kv_tokens"][layer_step] = reads.tokens
+            decoded.kv["kv_runs"][layer_step] = reads.runs
 
 
 def decode_group(group: RowGroup, advance: Callable[[int], None]) -> Decoded:
@@ -159,9 +173,11 @@ def decode_group(group: RowGroup, advance: Callable[[int], None]) -> Decoded:
         group: The rows.
         advance: Called after each step with the number of rows.
     """
-    decoding, fed = Decoding(group), None
+    decoding = Decoding(group)
+    tokens = None
     for step in range(group.config.n_steps):
-        fed = decoding.settle(step, decoding.feed(fed))  # both rows of a pair see the same token
+        logits = decoding.feed(tokens)
+        tokens = decoding.settle(step, logits)
         advance(len(group.prompts))
     return decoding.decoded
 

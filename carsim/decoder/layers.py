@@ -4,9 +4,11 @@ Rows are few and matrices small, so that temporary arrays cost as much as the ma
 element operations work in place on arrays of their own.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
-from carsim.decisions.attention import Selection
+from carsim.decisions.attention import Query, Selection
 from carsim.decisions.attention.base import Bools
 from carsim.decoder.structures import Array
 
@@ -27,10 +29,10 @@ def rotate(x: Array, cos: Array, sin: Array) -> Array:
     ``sin`` carries the sign with which the other half of the head comes in: minus in the first.
     """
     half = x.shape[-1] // 2
-    other = np.concatenate([x[..., half:], x[..., :half]], axis=-1)
-    other *= sin
+    halves_swapped = np.concatenate([x[..., half:], x[..., :half]], axis=-1)
+    halves_swapped *= sin
     rotated: Array = x * cos
-    rotated += other
+    rotated += halves_swapped
     return rotated
 
 
@@ -38,7 +40,8 @@ def gated(x: Array, w_gate_up: Array) -> Array:
     """Inside of a SwiGLU MLP (arXiv 2002.05202): silu(x @ gate) * (x @ up), [.., d] to [.., F]."""
     gate_up = x @ w_gate_up  # [.., 2 F]
     inner = w_gate_up.shape[-1] // 2
-    gate, up = gate_up[..., :inner], gate_up[..., inner:]
+    gate = gate_up[..., :inner]
+    up = gate_up[..., inner:]
     # Below -80 the SiLU is 0 to 32 digits; the bound keeps exp from overflowing.
     activated: Array = np.maximum(gate, -80)
     np.negative(activated, out=activated)
@@ -88,29 +91,84 @@ def attend(q: Array, k: Array, v: Array, padded: Bools, chosen: Selection) -> Ar
     start = chosen.start
     q = (q * q.dtype.type(head_dim**-0.5)).reshape(batch, kv_heads, -1, head_dim)
     scores = q @ k[:, :, start:].swapaxes(-1, -2)  # [B, KV, g, end - start]
+    _mask_scores(scores, padded[:, start:], chosen)
+    top = scores.max(axis=-1, keepdims=True)
+    before_window = None
+    if chosen.extra is not None:
+        extra_scores, extra_values = _extra_scores(q, k, v, padded=padded, chosen=chosen)
+        top = np.maximum(top, extra_scores.max(axis=-1, keepdims=True, initial=-np.inf))
+        before_window = _weighted_sum(np.exp(extra_scores - top), extra_values)
+    weights = np.exp(np.subtract(scores, top, out=scores), out=scores)
+    total: Array = weights.sum(axis=-1, keepdims=True)  # while the weights are in cache
+    out: Array = weights @ v[:, :, start:]  # [B, KV, g, hd]
+    if before_window is not None:
+        out += before_window.out
+        total += before_window.total
+    out /= total
+    return out.reshape(batch, -1)
+
+
+def softmax_weights(query: Query, chosen: Selection) -> Array:
+    """Weights with which attention adds up values, [B, H, end]; 0 where a slot is not read.
+
+    Args:
+        query: The newest queries, and the cached keys.
+        chosen: The keys that are read.
+    """
+    batch, kv_heads, end, head_dim = query.keys.shape
+    queries = query.q_rotated.reshape(batch, kv_heads, -1, head_dim)
+    scores = queries @ query.keys.swapaxes(-1, -2)  # [B, KV, g, end]
+    scores = scores * queries.dtype.type(head_dim**-0.5)
+    if chosen.bias is not None:
+        scores[..., chosen.start :] += chosen.bias[:, :, None]
+    is_read = chosen.read(query.padding, end, kv_heads).swapaxes(0, 1)[:, :, None]
+    scores = np.where(is_read, scores, -np.inf)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    return weights.reshape(batch, -1, end)
+
+
+def _mask_scores(scores: Array, padded: Bools, chosen: Selection) -> None:
+    """Leave out the slots of the window that are not read, in place.
+
+    Args:
+        scores: [B, KV, g, end - start].
+        padded: bool[B, n], which of the first slots of the window are padding.
+        chosen: The keys that are read.
+    """
     if chosen.bias is not None:
         scores += chosen.bias[:, :, None]
     for mask in (chosen.mask, chosen.stored):
         if mask is not None:
             np.copyto(scores, -np.inf, where=~mask[:, :, None])
-    inside = padded[:, start:]  # [B, padding in window]
-    if inside.size:
-        np.copyto(scores[..., : inside.shape[1]], -np.inf, where=inside[:, None, None])
-    top = scores.max(axis=-1, keepdims=True)
-    apart: tuple[Array, Array] | None = None
-    if chosen.extra is not None:  # [B, n] slots before the window: other ones in each row
-        rows, slots = np.arange(batch)[:, None], np.clip(chosen.extra, 0, k.shape[2] - 1)
-        k_extra, v_extra = (each.swapaxes(1, 2)[rows, slots].swapaxes(1, 2) for each in (k, v))
-        outside = (chosen.extra < start) & (chosen.extra >= padded.sum(axis=1)[:, None])
-        scores_extra = np.where(outside[:, None, None], q @ k_extra.swapaxes(-1, -2), -np.inf)
-        top = np.maximum(top, scores_extra.max(axis=-1, keepdims=True, initial=-np.inf))
-        weights = np.exp(scores_extra - top)  # [B, KV, g, n]
-        apart = weights @ v_extra, weights.sum(axis=-1, keepdims=True)
-    weights = np.exp(np.subtract(scores, top, out=scores), out=scores)
-    total: Array = weights.sum(axis=-1, keepdims=True)  # while they are in cache
-    out: Array = weights @ v[:, :, start:]  # [B, KV, g, hd]
-    if apart is not None:
-        out += apart[0]
-        total += apart[1]
-    out /= total
-    return out.reshape(batch, -1)
+    if padded.size:
+        np.copyto(scores[..., : padded.shape[1]], -np.inf, where=padded[:, None, None])
+
+
+class _WeightedSum(NamedTuple):
+    """Sum of values by their weights, [B, KV, g, hd], and sum of the weights, [B, KV, g, 1]."""
+
+    out: Array
+    total: Array
+
+
+def _weighted_sum(weights: Array, values: Array) -> _WeightedSum:
+    return _WeightedSum(weights @ values, weights.sum(axis=-1, keepdims=True))
+
+
+def _extra_scores(
+    q: Array, k: Array, v: Array, *, padded: Bools, chosen: Selection
+) -> tuple[Array, Array]:
+    """Scores and values of the n slots before the window, which differ from row to row.
+
+    Returns:
+        Scores [B, KV, g, n], -inf where a slot is in the window or padding; values [B, KV, n, hd].
+    """
+    assert chosen.extra is not None
+    rows = np.arange(len(k))[:, None]
+    slots = np.clip(chosen.extra, 0, k.shape[2] - 1)
+    keys = k.swapaxes(1, 2)[rows, slots].swapaxes(1, 2)
+    values = v.swapaxes(1, 2)[rows, slots].swapaxes(1, 2)
+    is_read = (chosen.extra < chosen.start) & (chosen.extra >= padded.sum(axis=1)[:, None])
+    scores = np.where(is_read[:, None, None], q @ keys.swapaxes(-1, -2), -np.inf)
+    return scores, values

@@ -27,12 +27,23 @@ TEXT_SYMBOLS = 256
 _TYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 _CURE = "write the checkpoint again with carsim.decoder.model.save_model"
 _SHAPES = {
-    **{"wq": "L q d", "wk": "L kv d", "wv": "L kv d", "wo": "L d q"},
-    **{"w_gate": "L F d", "w_up": "L F d", "w_down": "L d F"},
-    **{"ln_attn": "L d", "ln_mlp": "L d", "ln_final": "d", "begin": "d"},
-    **{"embed_text": "text d", "embed_visual": "codes d", "head": "codes d"},
+    "wq": "L q d",
+    "wk": "L kv d",
+    "wv": "L kv d",
+    "wo": "L d q",
+    "w_gate": "L F d",
+    "w_up": "L F d",
+    "w_down": "L d F",
+    "ln_attn": "L d",
+    "ln_mlp": "L d",
+    "ln_final": "d",
+    "begin": "d",
+    "embed_text": "text d",
+    "embed_visual": "codes d",
+    "head": "codes d",
 }
-"""Arrays, and the letters of their shapes."""
+"""Arrays, and the letters of their shapes: L layers, d hidden size, q and kv sizes of all query and
+key heads, F feed-forward size, text symbols, visual codes."""
 
 _GEOMETRY_KEYS = ("n_layers", "hidden_size", "n_heads", "n_kv_heads", "head_dim", "ffn_size")
 
@@ -83,21 +94,29 @@ def load_model(path: Path) -> DecoderModel:
         problem = f"not a readable .safetensors file ({str(error)[:80]})"
         raise InputError(str(path), problem, _CURE) from error
     try:
-        numbers = {key: int(metadata[key]) for key in _GEOMETRY_KEYS}
-        geometry = Geometry(name=metadata["name"], **numbers)
+        sizes = {key: int(metadata[key]) for key in _GEOMETRY_KEYS}
+        geometry = Geometry.model_validate({"name": metadata["name"], **sizes})
     except (KeyError, ValueError, ValidationError) as error:
         problem = f"expected name and {', '.join(_GEOMETRY_KEYS)}, got {metadata}"
         raise InputError(f"{path}: metadata", problem, _CURE) from error
     digest = hashlib.sha256(data).hexdigest()
-    model = DecoderModel(geometry, tensors, f"checkpoint {path.name}, sha256 {digest}")
-    _check(model, str(path))
+    source = f"checkpoint {path.name}, sha256 {digest}"
+    model = DecoderModel(geometry, tensors, source=source)
+    _check(model, path)
     return model
 
 
 def _tensor(data: bytes, entry: dict[str, Any]) -> NDArray[Any]:
-    dtype, shape = np.dtype(_TYPES[entry["dtype"]]), entry["shape"]
+    """A tensor of a checkpoint, from the bytes of all tensors and its entry in the header.
+
+    Raises:
+        ValueError: Its byte range does not fit.
+    """
+    dtype = np.dtype(_TYPES[entry["dtype"]])
+    shape = entry["shape"]
     start, end = entry["data_offsets"]
-    if not (0 <= start <= end <= len(data)) or end - start != math.prod(shape) * dtype.itemsize:
+    is_in_file = 0 <= start <= end <= len(data)
+    if not is_in_file or end - start != math.prod(shape) * dtype.itemsize:
         raise ValueError("byte range does not fit the shape or the file")
     return np.frombuffer(data[start:end], dtype).reshape(shape)
 
@@ -109,30 +128,38 @@ def save_model(path: Path, model: DecoderModel, *, overwrite: bool = False) -> N
         InputError: An array is missing or has another shape, the file exists and ``overwrite`` is
             off, or the folder is not writable.
     """
-    _check(model, str(path))
+    _check(model, path)
     metadata = {key: str(getattr(model.geometry, key)) for key in ("name", *_GEOMETRY_KEYS)}
     header: dict[str, Any] = {"__metadata__": metadata}
     data = b""
     for name, array in model.arrays.items():
         kind = next(key for key, code in _TYPES.items() if np.dtype(code) == array.dtype)
-        ends = len(data), len(data) + array.nbytes
-        header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": ends}
+        byte_range = [len(data), len(data) + array.nbytes]
+        header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": byte_range}
         data += array.astype(_TYPES[kind]).tobytes()
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)  # tensors start on a multiple of eight bytes
     write_bytes(path, len(text).to_bytes(8, "little") + text + data, overwrite=overwrite)
 
 
-def _check(model: DecoderModel, place: str) -> None:
-    shape = model.geometry
-    sizes = {"L": shape.n_layers, "d": shape.hidden_size, "F": shape.ffn_size}
-    sizes |= {"q": shape.n_heads * shape.head_dim, "kv": shape.n_kv_heads * shape.head_dim}
-    sizes |= {"text": TEXT_SYMBOLS, "codes": len(model.arrays.get("embed_visual", ()))}
-    if odd := sorted(model.arrays.keys() ^ _SHAPES.keys()):
-        problem = f"arrays missing or unknown: {', '.join(odd)}"
-        raise InputError(place, problem, f"needs {', '.join(_SHAPES)}")
+def _check(model: DecoderModel, path: Path) -> None:
+    """Refuse a model whose arrays are missing, unknown, of another shape, or not finite."""
+    body = model.geometry
+    sizes = {
+        "L": body.n_layers,
+        "d": body.hidden_size,
+        "F": body.ffn_size,
+        "q": body.n_heads * body.head_dim,
+        "kv": body.n_kv_heads * body.head_dim,
+        "text": TEXT_SYMBOLS,
+        "codes": len(model.arrays.get("embed_visual", ())),
+    }
+    if wrong_names := sorted(model.arrays.keys() ^ _SHAPES.keys()):
+        problem = f"arrays missing or unknown: {', '.join(wrong_names)}"
+        raise InputError(str(path), problem, f"needs {', '.join(_SHAPES)}")
     for name, letters in _SHAPES.items():
-        array, wanted = model.arrays[name], tuple(sizes[letter] for letter in letters.split())
-        if array.shape != wanted or not np.isfinite(array).all():
-            problem = f"expected finite numbers of shape {wanted}, got shape {array.shape}"
-            raise InputError(f"{place}: array {name!r}", problem, "export the checkpoint again")
+        array = model.arrays[name]
+        shape = tuple(sizes[letter] for letter in letters.split())
+        if array.shape != shape or not np.isfinite(array).all():
+            problem = f"expected finite numbers of shape {shape}, got shape {array.shape}"
+            raise InputError(f"{path}: array {name!r}", problem, "export the checkpoint again")

@@ -98,16 +98,18 @@ def unpolished(y: Array, w: Array) -> Array:
 def polishing(x: Array) -> Array:
     """Positive w of each channel, [n] of samples [samples, n]."""
     sizes = np.abs(x)
-    w, most = np.percentile(sizes, PERCENTILE, axis=0), sizes.max(axis=0)
+    w = np.percentile(sizes, PERCENTILE, axis=0)
+    largest = sizes.max(axis=0)
     # A channel that is mostly 0 takes its largest sample, one that is always 0 may take any w.
-    return np.where(w > 0, w, np.where(most > 0, most, 1)).astype(x.dtype)
+    w = np.where(w > 0, w, largest)
+    return np.where(w > 0, w, 1).astype(x.dtype)
 
 
 def rounded(x: Array, grouped: Grouped) -> Array:
     """Numbers on the grids of their own ranges, along the last axis.
 
     Args:
-        x: [.., n].
+        x: [.., n]; there may be no rows.
         grouped: Bits, and the neighbours that share a grid, a divisor of n; all n if it has none.
 
     Returns:
@@ -115,8 +117,10 @@ def rounded(x: Array, grouped: Grouped) -> Array:
     """
     if grouped.bits == 16:
         return x
-    groups = x.reshape(*x.shape[:-1], -1, grouped.group or x.shape[-1])
-    low, high = groups.min(axis=-1, keepdims=True), groups.max(axis=-1, keepdims=True)
+    size = grouped.group or x.shape[-1]
+    groups = x.reshape(*x.shape[:-1], x.shape[-1] // size, size)
+    low = groups.min(axis=-1, keepdims=True)
+    high = groups.max(axis=-1, keepdims=True)
     return CodeGrid.over(low, high, grouped.bits).round(groups).reshape(x.shape)
 
 
@@ -126,17 +130,19 @@ def compensation(w: Array, x: Array, x_rounded: Array) -> Array:
     Args:
         w: Weights for ``x @ w``, [n, out].
         x: Inputs, [samples, n].
-        x_rounded: The same rounded.
+        x_rounded: Rounded inputs, [samples, n].
 
     Returns:
         [n, out]: the d that minimises |x w - x' (w + d)|^2 + lambda |d|^2.
     """
-    x, x_rounded = x.astype(np.float64), x_rounded.astype(np.float64)
+    x = x.astype(np.float64)
+    x_rounded = x_rounded.astype(np.float64)
     gram = x_rounded.T @ x_rounded  # [n, n]
     damping = DAMPING * np.trace(gram) / len(gram)
     if damping == 0:  # all samples are rounded to 0
         return np.zeros(w.shape)
-    return np.linalg.solve(gram + damping * np.eye(len(gram)), x_rounded.T @ ((x - x_rounded) @ w))
+    lost_outputs = (x - x_rounded) @ w  # [samples, out]
+    return np.linalg.solve(gram + damping * np.eye(len(gram)), x_rounded.T @ lost_outputs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,11 +160,14 @@ class Inputs:
     @staticmethod
     def of(samples: Array, bits: int, *, polish: bool) -> "Inputs":
         """The rounding that samples [samples, n] call for."""
-        w = polishing(samples) if polish else None
-        low, high = samples.min(axis=0), samples.max(axis=0)
-        if w is not None:  # monotone: the ends stay the ends
-            low, high = polished(low, w), polished(high, w)
-        return Inputs(CodeGrid.over(low, high, bits), w)
+        low = samples.min(axis=0)
+        high = samples.max(axis=0)
+        if not polish:
+            return Inputs(CodeGrid.over(low, high, bits))
+        w = polishing(samples)
+        # Polishing is monotone: the ends of the range stay the ends.
+        grid = CodeGrid.over(polished(low, w), polished(high, w), bits)
+        return Inputs(grid, w)
 
     def round(self, x: Array) -> Array:
         """Inputs [.., n], rounded."""

@@ -8,13 +8,13 @@ steps and their prompts, some 2,300 for each channel.
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from carsim.decisions.attention.base import Bools
-from carsim.decisions.trace.precision import PRODUCTS, DecoderPrecision, Grouped, Product
+from carsim.decisions.trace.precision import DecoderPrecision, Grouped, Product
 from carsim.decoder.group import Decoding, RowGroup, embed_prompts
 from carsim.decoder.precision import Arithmetic, Inputs, compensation, rounded
 from carsim.decoder.structures import Array, DecoderPolicy, Weights, stack_weights
@@ -31,16 +31,16 @@ class Collector(Arithmetic):
     def __init__(self, valid: Bools) -> None:
         super().__init__()
         self._valid = valid
-        self._kept = defaultdict[tuple[Product, int], list[Array]](list)
+        self._inputs = defaultdict[tuple[Product, int], list[Array]](list)
 
     def entering(self, product: Product, layer: int, x: Array) -> Array:
         """The inputs as they are; those of a prompt are [B, P, n], later ones [B, n]."""
-        self._kept[product, layer].append(x[self._valid] if x.ndim == 3 else x)
+        self._inputs[product, layer].append(x[self._valid] if x.ndim == 3 else x)
         return x
 
     def samples(self, product: Product, layer: int) -> Array:
-        """[samples, n]."""
-        return np.concatenate(self._kept[product, layer])
+        """Inputs of a product in a layer, [samples, n]."""
+        return np.concatenate(self._inputs[product, layer])
 
 
 def quantise(group: RowGroup, precision: DecoderPrecision, advance: Advance) -> Weights:
@@ -52,22 +52,47 @@ def quantise(group: RowGroup, precision: DecoderPrecision, advance: Advance) -> 
         advance: Told the row-steps that were decoded.
     """
     weights = stack_weights(group.config, group.model.arrays)
+    matrices: dict[Product, Array] = {  # [L, inputs, outputs] each
+        "qkv": weights.w_qkv,
+        "out": weights.w_out,
+        "gate_up": weights.w_gate_up,
+        "down": weights.w_down,
+    }
     inputs: dict[Product, list[Inputs]] = {}
-    matrices: dict[str, Any] = {f"w_{name}": getattr(weights, f"w_{name}") for name in PRODUCTS}
     if precision.activations < 16:
         collector = collect(group, weights, advance)
-        for product in PRODUCTS:
-            w, polish = matrices[f"w_{product}"], product in precision.polish
+        for product, w in matrices.items():
             samples = [collector.samples(product, layer) for layer in range(len(w))]
-            made = [Inputs.of(x, precision.activations, polish=polish) for x in samples]
-            inputs[product] = made
+            polish = product in precision.polish
+            inputs[product] = [Inputs.of(x, precision.activations, polish=polish) for x in samples]
             if precision.compensate:
-                layers = zip(w, samples, made, strict=True)
-                change = [compensation(w, x, grid.round(x)) for w, x, grid in layers]
-                matrices[f"w_{product}"] = (w + change).astype(w.dtype)
-    matrices = {name: _rounded(w, precision.weights) for name, w in matrices.items()}
-    arithmetic = Arithmetic(inputs, precision.kv, precision.replay)
-    return replace(weights, **matrices, arithmetic=arithmetic)
+                matrices[product] = _compensated(w, samples, inputs[product])
+    return replace(
+        weights,
+        w_qkv=_rounded(matrices["qkv"], precision.weights),
+        w_out=_rounded(matrices["out"], precision.weights),
+        w_gate_up=_rounded(matrices["gate_up"], precision.weights),
+        w_down=_rounded(matrices["down"], precision.weights),
+        arithmetic=Arithmetic(inputs, precision.kv, precision.replay),
+    )
+
+
+def _compensated(w: Array, samples: Sequence[Array], inputs: Sequence[Inputs]) -> Array:
+    """Weights that make up for rounded inputs.
+
+    Args:
+        w: Weights of a product, [L, n, out].
+        samples: Its inputs in each layer, [samples, n].
+        inputs: Rounding of these inputs in each layer.
+
+    Returns:
+        [L, n, out].
+    """
+    change = [
+        compensation(w_layer, x, rounding.round(x))
+        for w_layer, x, rounding in zip(w, samples, inputs, strict=True)
+    ]
+    return (w + change).astype(w.dtype)
 
 
 def collect(group: RowGroup, weights: Weights, advance: Advance) -> Collector:
@@ -76,7 +101,8 @@ def collect(group: RowGroup, weights: Weights, advance: Advance) -> Collector:
     _, mask = embed_prompts(group.model, group.prompts, group.prompt_tokens, group.config)
     collector = Collector(mask)
     watched = replace(weights, arithmetic=collector)
-    decoding, fed = Decoding(replace(group, policy=dense, quantised=watched)), None
+    decoding = Decoding(replace(group, policy=dense, quantised=watched))
+    fed = None
     for tokens in group.tokens:
         decoding.feed(fed)
         fed = tokens

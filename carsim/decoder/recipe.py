@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -23,10 +24,12 @@ from carsim.base.section import Section, explained, file_schema, tuples
 from carsim.decisions.replay import Pairs
 from carsim.decisions.trace.meta import Geometry
 from carsim.decisions.trace.precision import DecoderPrecision
+from carsim.decoder.chunked.recipe import ChunkRecipe
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.decoding import BaseRecipe, FilePath, TokenSampling
-from carsim.decoder.hf_recipe import CheckpointRecipe, CheckpointWeights
-from carsim.decoder.structures import DecoderPolicy
+from carsim.decoder.hf_recipe import CheckpointRecipe
+from carsim.decoder.structures import MLP_ALONE, DecoderPolicy
+from carsim.program.skips import AnySkip
 
 PROMPT = "Generate a video:"
 """Every prompt begins with it; a blank prompt is nothing else."""
@@ -62,13 +65,13 @@ class VideoRecipe(Section):
     every: PositiveInt = 1
 
 
-def _has_video(given: Any) -> bool:
-    return isinstance(given, VideoRecipe) or (isinstance(given, dict) and "video" in given)
+def _has_video(clip: Any) -> bool:
+    return isinstance(clip, VideoRecipe) or (isinstance(clip, dict) and "video" in clip)
 
 
 _AnyClip = Annotated[
     Annotated[SceneRecipe, Tag("of a scene")] | Annotated[VideoRecipe, Tag("of a video")],
-    Discriminator(lambda given: "of a video" if _has_video(given) else "of a scene"),
+    Discriminator(lambda clip: "of a video" if _has_video(clip) else "of a scene"),
 ]
 
 
@@ -102,6 +105,7 @@ class Recipe(BaseRecipe):
         rule: Rule of replay: the score that tau is compared with.
         attention: Attention policy.
         decision_scope: Rows that decide together.
+        skip: Blocks that a row skips where it replays: the MLP, unless stated otherwise.
         precision: Bits of weights, activations and caches; absent, nothing is rounded beyond
             ``dtype``.
         given_frames: First frames that are fed from the clip, where the rest is sampled.
@@ -120,6 +124,7 @@ class Recipe(BaseRecipe):
     clips: Annotated[tuple[_AnyClip, ...], Field(min_length=1)]
     prompt_tokens: PositiveInt
     exempt_layers: tuple[NonNegativeInt, ...] = ()
+    skip: AnySkip = MLP_ALONE
     precision: DecoderPrecision | None = None
     given_frames: NonNegativeInt | None = None
     sampling: TokenSampling | None = None
@@ -165,7 +170,7 @@ class Recipe(BaseRecipe):
     @property
     def policy(self) -> DecoderPolicy:
         """The decoder's policy."""
-        return self.policy_of(self.decoded, self.pairs)
+        return replace(self.policy_of(self.decoded, self.pairs), skip=self.skip)
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -173,7 +178,7 @@ class Recipe(BaseRecipe):
             self.precision.check(self.decoded.input_widths, self.decoded.head_dim)
         if self.exempt_layers:
             self._check_exempt_layers()
-        _ = self.policy  # tau and rule fit the body
+        _ = self.policy.skipped  # tau and rule fit the body, and the decoder can skip that
         if (self.sampling is None) != (self.given_frames is None):
             raise ValueError("sampling and given_frames go together: give both or neither")
         if self.given_frames is not None and self.given_frames >= self.n_frames:
@@ -208,7 +213,7 @@ class Recipe(BaseRecipe):
             raise ValueError("quality under scope batch needs all clips, as they decide together")
 
 
-AnyRecipe = Recipe | CheckpointRecipe
+AnyRecipe = Recipe | CheckpointRecipe | ChunkRecipe
 
 
 def recipe_schema() -> dict[str, Any]:
@@ -230,25 +235,48 @@ def parse_recipe(
     Raises:
         InputError: A field is missing, unknown or wrong; the message names the first one.
     """
-    kind = CheckpointRecipe if isinstance(loaded.get("weights"), dict) else Recipe
+    kind: type[AnyRecipe] = Recipe
+    if "chunks" in loaded or "network" in loaded:
+        kind = ChunkRecipe
+    elif isinstance(loaded.get("weights"), dict):
+        kind = CheckpointRecipe
     try:
         recipe = kind.model_validate(tuples(loaded))
     except ValidationError as error:
         raise explained(error, str(path), loaded) from error
-    usual = (path.parent, Path(), *_SHIPPED, *also_from)
-    named = {f"$.{field}": getattr(recipe, field, None) for field in ("codebook", "scenes")}
-    weights = recipe.weights
-    named["$.weights"] = weights.hf if isinstance(weights, CheckpointWeights) else weights
-    places = [(field, name, usual, "the recipe's folder and of ") for field, name in named.items()]
-    for number, clip in enumerate(recipe.clips if isinstance(recipe, Recipe) else ()):
-        if isinstance(clip, VideoRecipe):
-            places.append((f"$.clips[{number}].video", clip.video, (Path(), *also_from), ""))
-    for field, name, roots, of in places:
-        if name is not None and not _lies_in(path.parent / name, roots):
-            problem = f"{name!r} lies outside of {of}the working directory"
-            cure = "move it there, or name its folder in `also_from`"
-            raise InputError(f"{path}: {field}", problem, cure)
+    _check_folders(recipe, path, tuple(also_from))
     return recipe
+
+
+def _check_folders(recipe: AnyRecipe, path: Path, also_from: tuple[Path, ...]) -> None:
+    """Refuse a recipe that names files outside of the folders where it may look.
+
+    Args:
+        recipe: The recipe.
+        path: Its file.
+        also_from: Folders that the user allows.
+    """
+    files: dict[str, str | None] = {}
+    videos: dict[str, str] = {}
+    if isinstance(recipe, Recipe):
+        files["$.codebook"] = recipe.codebook
+        files["$.scenes"] = recipe.scenes
+        files["$.weights"] = recipe.weights
+        for number, clip in enumerate(recipe.clips):
+            if isinstance(clip, VideoRecipe):
+                videos[f"$.clips[{number}].video"] = clip.video
+    elif isinstance(recipe, CheckpointRecipe):
+        files["$.weights"] = recipe.weights.hf
+    cure = "move it there, or name its folder in `also_from`"
+    for field, name in files.items():
+        roots = (path.parent, Path(), *_SHIPPED, *also_from)
+        if name is not None and not _lies_in(path.parent / name, roots):
+            problem = f"{name!r} lies outside of the recipe's folder and of the working directory"
+            raise InputError(f"{path}: {field}", problem, cure)
+    for field, name in videos.items():
+        if not _lies_in(path.parent / name, (Path(), *also_from)):
+            problem = f"{name!r} lies outside of the working directory"
+            raise InputError(f"{path}: {field}", problem, cure)
 
 
 def _lies_in(path: Path, roots: Iterable[Path]) -> bool:

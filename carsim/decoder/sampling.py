@@ -27,7 +27,8 @@ def mix_guidance(logits: Logits, scale: float) -> Logits:
     Returns:
         [n, K].
     """
-    conditional, blank = logits[0::2], logits[1::2]
+    conditional = logits[0::2]
+    blank = logits[1::2]
     return blank + scale * (conditional - blank)
 
 
@@ -67,7 +68,8 @@ def chooser(sampling: TokenSampling, seeds: Sequence[tuple[int, int]]) -> Choose
         seeds: One per row of logits.
     """
     generators = [np.random.default_rng(seed) for seed in seeds]
-    return top_k(1 if sampling.method == "greedy" else sampling.k, sampling.temperature, generators)
+    k = 1 if sampling.method == "greedy" else sampling.k
+    return top_k(k, sampling.temperature, generators)
 
 
 def log_chances(logits: Logits) -> Logits:

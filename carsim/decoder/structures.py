@@ -6,17 +6,23 @@ decode steps, P prompt slots, C = P + S cache slots.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.base.errors import InputError
 from carsim.decisions.attention import PLAIN, AttentionPolicy, CacheShape, KvReads, Query, Selection
 from carsim.decisions.attention.base import Array as Array
 from carsim.decisions.attention.base import Bools, Ints
 from carsim.decisions.replay import DecoderShape, Replay, Seen
 from carsim.decisions.trace.meta import Geometry
 from carsim.decoder.precision import EXACT, Arithmetic
+from carsim.decoder.skipping import Skipped, skipped_by
+from carsim.program.skips import Skip, SkipMlp
+
+MLP_ALONE = SkipMlp()
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,10 @@ class Config:
             padding: int[B], padding slots of each row.
         """
         return CacheShape(
-            **self.geometry.model_dump(exclude={"name", "hidden_size", "ffn_size"}),
+            n_layers=self.geometry.n_layers,
+            n_heads=self.geometry.n_heads,
+            n_kv_heads=self.geometry.n_kv_heads,
+            head_dim=self.geometry.head_dim,
             tokens_per_frame=self.tokens_per_frame,
             prompt_slots=prompt_slots,
             n_slots=prompt_slots + self.n_steps,
@@ -55,9 +64,29 @@ class Config:
 
 @dataclass(frozen=True)
 class DecoderPolicy(Replay):
-    """The decoder skips MLPs by replay, and keys by its attention policy."""
+    """The decoder skips blocks by replay, and keys by its attention policy.
+
+    Attributes:
+        attention: The keys that attention reads.
+        skip: The blocks that a row skips where it replays: the MLP, unless stated otherwise.
+    """
 
     attention: AttentionPolicy = PLAIN
+    skip: Skip = MLP_ALONE
+
+    @cached_property
+    def skipped(self) -> Skipped:
+        """The blocks by name.
+
+        Raises:
+            InputError: The decoder cannot skip these blocks, or not with this attention policy.
+        """
+        skipped = skipped_by(self.skip, n_layers=len(self.tau))
+        if "attention" in skipped.blocks and self.attention.records:
+            problem = f"attention is skipped, and {self.attention.text} chooses keys by the data"
+            cure = "take a policy whose reads follow from the context, or skip the MLP alone"
+            raise InputError(f"skip {self.skip.kind!r}", problem, cure)
+        return skipped
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,28 +116,51 @@ class State:
     def __init__(
         self, config: Config, policy: DecoderPolicy, weights: Weights, prompt_mask: Bools
     ) -> None:
-        self.config, self.policy, self.weights = config, policy, weights
-        shape, per_frame, dtype = config.geometry, config.tokens_per_frame, np.dtype(config.dtype)
+        self.config = config
+        self.policy = policy
+        self.weights = weights
+        body = config.geometry
+        layers = body.n_layers
+        per_frame = config.tokens_per_frame
+        dtype = np.dtype(config.dtype)
         batch, self.prompt_slots = prompt_mask.shape
-        slots = self.prompt_slots + config.n_steps
-        cache = (shape.n_layers, batch, shape.n_kv_heads, slots, shape.head_dim)
-        places = (shape.n_layers, batch, per_frame)
-        self.k: Array = np.zeros(cache, dtype)  # [L, B, KV, C, hd], rotated
-        self.v: Array = np.zeros(cache, dtype)
-        # [L, B, N, d]: the MLP output that a replay adds at each place of the frame
-        self.held: Array = np.zeros((*places, shape.hidden_size), dtype)
-        self.age = np.zeros(places, np.int32)  # frames in a row that the place has replayed
-        self.padding = self.prompt_slots - prompt_mask.sum(axis=1)  # [B], slots of each row
-        # [B, most padding of a row]: the same as a mask of the first slots
+        self.prompt_lengths = prompt_mask.sum(axis=1)  # [B]
+        self.padding = self.prompt_slots - self.prompt_lengths  # [B], slots of each row
+        # [B, most padding of a row]: padding as a mask of the first slots
         self.padded: Bools = np.arange(self.padding.max(initial=0)) < self.padding[:, None]
+
+        # Keys, which are rotated, and values: [L, B, KV, C, hd]
+        slots = self.prompt_slots + config.n_steps
+        self.k: Array = np.zeros((layers, batch, body.n_kv_heads, slots, body.head_dim), dtype)
+        self.v: Array = np.zeros(self.k.shape, dtype)
         self.cos, self.sin = rotary_table(  # [positions, hd]
-            max(slots, 2), shape.head_dim, config.rope_theta, dtype
+            max(slots, 2), body.head_dim, config.rope_theta, dtype
         )
-        self.attention = policy.attention.begin(config.cache_shape(self.prompt_slots, self.padding))
-        self.rule = policy.rule.begin(rule_shape(shape, per_frame, batch, dtype))
         # [L, B]: tokens that the cache holds since the last frame ended
-        self.kept: Ints = np.tile(self.prompt_slots - self.padding, (shape.n_layers, 1))
+        self.kept: Ints = np.tile(self.prompt_lengths, (layers, 1))
+        self.attention = policy.attention.begin(config.cache_shape(self.prompt_slots, self.padding))
+
+        # By block, [L, B, N, d]: what a replay adds at each place of the frame
+        outputs = (layers, batch, per_frame, body.hidden_size)
+        self.held: dict[str, Array] = {
+            name: np.zeros(outputs, dtype) for name in policy.skipped.holds
+        }
+        # [L, B, N, d]: the MLP output that was computed last, where gains change what is held
+        self.computed: Array = self.held.get("mlp", np.zeros(0, dtype))
+        if policy.rule.damps and "mlp" in self.held:
+            self.computed = np.zeros(outputs, dtype)
+        # [L, B, N]: frames in a row that the place has replayed
+        self.age = np.zeros((layers, batch, per_frame), np.int32)
+        self.rule = policy.rule.begin(rule_shape(body, per_frame, batch, dtype))
+        # Layer -> newest keys before the rotary embedding, [B, KV, slots, hd], which others share
+        self.plain_keys: dict[int, Array] = {}
+        self.codes = np.full((config.n_steps, batch), -1)  # [S, B], fed in each step; -1: begin
         self.step = 0  # decode steps done
+
+    @property
+    def positions(self) -> Ints:
+        """int[B], tokens of each row before the one that is decoded."""
+        return self.n_slots - self.padding
 
     @property
     def n_slots(self) -> int:
@@ -128,7 +180,8 @@ class LayerRecord:
         seen: What the rule of replay may look at.
         tas: The score that decides, [B]; None where it is not evaluated.
         replay: bool[B].
-        mlp: Output of the MLP branch, fresh or replayed, [B, d].
+        mlp: Output of the MLP branch, fresh or replayed, [B, d]; where rows hold the outputs of
+            several blocks as one, what they add behind the last of them.
         residual: Residual stream after the layer, [B, d].
     """
 
@@ -181,8 +234,15 @@ def rule_shape(
     geometry: Geometry, tokens_per_frame: int, n_rows: int, dtype: np.dtype[Any]
 ) -> DecoderShape:
     """A decoding as its rule of replay is told of it."""
-    sizes = geometry.model_dump(exclude={"name", "n_kv_heads", "ffn_size"})
-    return DecoderShape(n_rows=n_rows, tokens_per_frame=tokens_per_frame, dtype=dtype, **sizes)
+    return DecoderShape(
+        n_rows=n_rows,
+        n_layers=geometry.n_layers,
+        n_heads=geometry.n_heads,
+        head_dim=geometry.head_dim,
+        hidden_size=geometry.hidden_size,
+        tokens_per_frame=tokens_per_frame,
+        dtype=dtype,
+    )
 
 
 def rotary_table(
@@ -195,5 +255,6 @@ def rotary_table(
     """
     inverse = (theta ** -(np.arange(0, head_dim, 2) / head_dim)).astype(dtype)
     angles = np.arange(n_positions, dtype=dtype)[:, None] * inverse
-    cos, sin = np.cos(angles), np.sin(angles)
+    cos = np.cos(angles)
+    sin = np.sin(angles)
     return np.concatenate([cos, cos], axis=1), np.concatenate([-sin, sin], axis=1)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from carsim.base.environment import environment, follow_parent
 from carsim.base.errors import InputError
 from carsim.base.plugins import load_plugins, loaded_plugins
-from carsim.base.pools import fail_if_killed
+from carsim.base.pools import check_guarded, fail_if_killed
 
 Result = TypeVar("Result")
 
@@ -47,12 +47,18 @@ def run_in_workers(
     """
     if workers == 0:
         return [piece(lambda units: None) for piece in pieces]
+    check_guarded()
     context = multiprocessing.get_context("spawn")
-    done, stop = context.Value("q", 0), context.Event()
-    size = max(1, min(workers, len(pieces)))
+    done = context.Value("q", 0)
+    stop = context.Event()
     with (
         environment(dict.fromkeys(_THREADS, "1")),
-        ProcessPoolExecutor(size, context, _start_worker, (done, stop, loaded_plugins())) as pool,
+        ProcessPoolExecutor(
+            max_workers=max(1, min(workers, len(pieces))),
+            mp_context=context,
+            initializer=_start_worker,
+            initargs=(done, stop, loaded_plugins()),
+        ) as pool,
     ):
         try:
             futures: list[Future[Result]] = [pool.submit(_work, piece) for piece in pieces]
@@ -76,11 +82,18 @@ def run_in_workers(
 
 def _start_worker(done: Any, stop: Any, plugins: Mapping[str, str]) -> None:
     follow_parent()  # which hears of Ctrl-C, and sets stop
-    load_plugins(plugins)
+    try:
+        load_plugins(plugins)
+    except InputError as error:
+        # Raised here, it would break the pool, which would say that memory has run out.
+        _shared["refusal"] = InputError("a worker process", f"cannot start: {error}")
     _shared.update(done=done, stop=stop)
 
 
 def _work(piece: Callable[[Advance], Result]) -> Result:
+    if refusal := _shared.get("refusal"):
+        raise refusal
+
     def advance(units: int) -> None:
         if _shared["stop"].is_set():
             raise KeyboardInterrupt

@@ -1,15 +1,21 @@
 """A whole design: what ``carsim run`` is given."""
 
 import hashlib
+from collections.abc import Mapping
+from math import floor
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from carsim.base.section import FieldError, Section
 from carsim.design.policy import Policy
 from carsim.hardware.board import Board
 from carsim.hardware.energy import Energy
+from carsim.hardware.expected import Expected, expected_of
 from carsim.hardware.machine import Machine
 from carsim.hardware.mapping import MAPPINGS
+from carsim.hardware.memory.path import memory_path
+from carsim.hardware.memory.traffic import AccessPattern
+from carsim.hardware.overheads import Transfer
 from carsim.workload.model import Model
 
 
@@ -24,14 +30,48 @@ class Design(Section):
     policy: Policy
     energy: Energy
 
+    # Sources are about a design's making and not part of it: neither its document nor its hash has
+    # them, and two designs are equal whatever they were made from.
+    _sources: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Design) and dict(self) == dict(other)
+
+    def __hash__(self) -> int:
+        return hash(self.sha256)
+
+    def source_of(self, field: str) -> str:
+        """Source of a precision in words, such as ``preset tiny``; ``the design`` if unknown.
+
+        Args:
+            field: A field of ``model``: ``weights``, ``weights_by_role``, ``kv``, ``activations``.
+        """
+        return self._sources.get(field, "the design")
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """Sources of precisions that are known, by field of ``model``."""
+        return dict(self._sources)
+
+    def with_sources(self, sources: Mapping[str, str]) -> "Design":
+        """An equal design with these sources of precisions besides those that are known."""
+        design = self.model_copy()
+        design._sources = {**self._sources, **sources}
+        return design
+
     @model_validator(mode="after")
     def _sections_agree(self) -> "Design":
         machine, memories = self.machine, self.board.memories
         for what, memory in machine.placement:
-            if memory not in memories:
+            if memory is not None and memory not in memories:
                 names = ", ".join(sorted(memories))
                 cure = f"the board has {names}; without a placement in the design, its own holds"
                 raise FieldError(f"machine.placement.{what}", f"no memory {memory!r}", cure)
+        attention = self.policy.attention
+        if attention.uses_far_memory and machine.placement.kv_far is None:
+            problem = f"is null, and {attention.text} moves older tokens to a second memory"
+            cure = f"name one of {', '.join(sorted(memories))}"
+            raise FieldError("machine.placement.kv_far", problem, cure)
         for buffer in ("weight", "kv"):
             kib = getattr(machine, f"{buffer}_buffer_kib")
             if kib < 2 * machine.tile_kib:
@@ -47,6 +87,7 @@ class Design(Section):
         self._check_queues()
         self._check_records()
         self._check_calibration()
+        self._check_bandwidth_share()
         return self
 
     def _check_queues(self) -> None:
@@ -63,11 +104,33 @@ class Design(Section):
         calibration = self.machine.overheads.calibration
         if calibration is None:
             return
-        bits = float(self.model.weights.bits_per_element)
-        if found := calibration.problem(self.board.name, self.board.fabric_clock_mhz, bits):
+        if found := calibration.problem(self.board.name, self.board.fabric_clock_mhz):
             field, problem = found
             cure = "set what was measured, calibrate again (carsim calibrate), or leave this out"
             raise FieldError(f"machine.overheads.calibration.{field}", problem, cure)
+
+    def _check_bandwidth_share(self) -> None:
+        share = self.machine.overheads.bandwidth_share
+        # The largest share of a memory takes milliseconds to find, and few designs need it.
+        if share > 1 and share > self.most_bandwidth_share:
+            problem = (
+                f"{share:g} times the modelled bandwidth of {self.machine.placement.weights} is "
+                "more than its data-sheet peak"
+            )
+            cure = f"give at most {self.most_bandwidth_share:.4g}"
+            raise FieldError("machine.overheads.bandwidth_share", problem, cure)
+
+    @property
+    def most_bandwidth_share(self) -> float:
+        """Peak bandwidth of the weights' memory over what long reads of it sustain here.
+
+        The sustained bandwidth is the lesser of memory and ports. The share is rounded down.
+        """
+        name = self.machine.placement.weights
+        memory = self.board.memories[name]
+        path = memory_path(name, memory, self.board.fabric_clock_mhz)
+        long_reads = path.at(AccessPattern(chunk_bytes=memory.ports.burst_bytes))
+        return floor(1e4 * long_reads.peak_gbps / long_reads.sustained_gbps) / 1e4
 
     def _check_records(self) -> None:
         policy, body = self.policy, self.model.body
@@ -81,13 +144,46 @@ class Design(Section):
                 cure = "choose another attention, or another model"
                 raise FieldError(f"policy.{field}.kind", problem, cure)
 
-    def extrapolation(self, first_context: int, last_context: int) -> str | None:
-        """One line if steps at these contexts leave the range that overheads were calibrated in."""
+    @property
+    def transfer(self) -> Transfer:
+        """Differences between the model and the measured ones; none without a calibration."""
         calibration = self.machine.overheads.calibration
         if calibration is None:
-            return None
+            return Transfer()
+        model = self.model
+        return calibration.transfer(
+            weight_bits=float(model.mean_stored_bits),
+            activation_bits=float(model.activations.bits),
+            family=model.family,
+        )
+
+    @property
+    def expected(self) -> Expected:
+        """Time on a real board over the time that is simulated, with its interval."""
+        return expected_of(self.machine.overheads, self.board.technology, self.transfer.kind)
+
+    def extrapolations(self, first_context: int, last_context: int) -> tuple[str, ...]:
+        """Lines on what leaves the range that overheads were calibrated in; empty inside.
+
+        Args:
+            first_context: Tokens that the first step attends to.
+            last_context: Tokens that the last step attends to.
+        """
+        calibration = self.machine.overheads.calibration
+        if calibration is None:
+            return ()
         contexts = (first_context, last_context)
-        return calibration.outside(self.policy.batch, self.model.body.n_layers, contexts)
+        range_line = calibration.outside(self.policy.batch, self.model.body.n_layers, contexts)
+        machine_line = calibration.machine_line(self.machine.text)
+        lines = [line for line in (machine_line, range_line) if line is not None]
+        transfer = self.transfer
+        named = {"precision": transfer.precision, "model": transfer.family}
+        lines += [
+            f"the calibration is of another {what}: {line}; the expected interval is wider"
+            for what, line in named.items()
+            if line
+        ]
+        return tuple(lines)
 
     @property
     def sha256(self) -> str:

@@ -12,7 +12,8 @@ likewise come from ``board.overheads``, or from a file that ``carsim calibrate``
 (``machine.overheads: {from: FILE}``, found as a model's own file is).
 """
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from itertools import takewhile
@@ -22,19 +23,26 @@ from typing import Any
 from pydantic import ValidationError
 
 from carsim.base.errors import InputError
-from carsim.base.section import first_problem, tuples
-from carsim.base.text import choose
+from carsim.base.files import admit
+from carsim.base.paths import is_within, overlap, overlapping
+from carsim.base.section import FieldError, first_problem, tuples
+from carsim.base.text import choose, closest
 from carsim.base.yaml_file import MAX_DEPTH, parse_yaml, read_mapping, shown
 from carsim.design.design import Design
 from carsim.hardware.board import Board
 from carsim.hardware.machine import Placement
+from carsim.workload.workload import SAMPLES, Workload
 
 PRESET_SECTIONS = ("board", "model", "energy")
 MODEL_FILE = "model.from"
+MODEL_PRESET = "model.preset"
 PRESET_PATHS = (*(f"{section}.preset" for section in PRESET_SECTIONS), MODEL_FILE)
 """What a section may start from; it is merged beneath what the design says."""
 
 OVERHEADS_FILE = "machine.overheads.from"
+
+FILE_PATHS = (MODEL_FILE, OVERHEADS_FILE)
+"""Fields of a design that name a file; everything else in a design is a value."""
 
 
 def configs_folder() -> Path:
@@ -49,19 +57,30 @@ def shipped_designs() -> list[str]:
     return sorted(path.stem for path in configs_folder().glob("*.yaml"))
 
 
+def board_designs() -> dict[str, Path]:
+    """Designs of boards that people calibrate, and of published systems, by name."""
+    folders = (configs_folder() / name for name in ("published", "boards"))
+    return {path.stem: path for folder in folders for path in sorted(folder.glob("*.yaml"))}
+
+
 def design_path(name_or_path: str) -> Path:
     """The file of a design, given its path or the name of a shipped one.
 
     Raises:
-        InputError: Neither a file nor a shipped design.
+        InputError: Neither a file nor a shipped design, or the gate refuses it.
     """
-    path = Path(name_or_path)
+    path = admit(Path(name_or_path))
     if path.is_file() or path.suffix in (".yaml", ".yml"):
         return path
     if name_or_path in shipped_designs():
         return configs_folder() / f"{name_or_path}.yaml"
+    boards = board_designs()
+    if name_or_path in boards:
+        return boards[name_or_path]
     place = name_or_path if name_or_path.isprintable() and name_or_path else repr(name_or_path)
-    cure = f"{choose(name_or_path, shipped_designs(), 'shipped are')}, or give a board and a model"
+    near = closest(name_or_path, [*shipped_designs(), *boards])
+    names = ", ".join([*shipped_designs(), "and those of configs/boards and configs/published"])
+    cure = f"{near}shipped are {names}, or give a board and a model"
     raise InputError(place, "is neither a YAML file nor a shipped design", cure)
 
 
@@ -76,10 +95,26 @@ def load_design(name_or_path: str, overrides: Iterable[str] = ()) -> Design:
         InputError: Anything wrong with the file or an override; one line.
     """
     raw, path = read_design(name_or_path)
-    overrides = list(overrides)
-    if overrides:
-        raw.pop("description", None)  # it is of the design as the file has it
-    return design_of(raw, path, overrides)
+    return overridden_design(raw, path, overrides)
+
+
+def overridden_design(raw: Mapping[str, Any], path: Path, overrides: Iterable[str] = ()) -> Design:
+    """The design that a file with these contents gives, without its description if overridden.
+
+    Args:
+        raw: Contents of the file, as of :func:`read_design`.
+        path: The file.
+        overrides: ``path=value`` texts, as of :func:`load_design`.
+
+    Raises:
+        InputError: The first thing that is wrong.
+    """
+    texts = list(overrides)
+    contents = dict(raw)
+    if texts:
+        # The description is about the design as the file has it.
+        contents.pop("description", None)
+    return design_of(contents, path, texts)
 
 
 def read_design(name_or_path: str) -> tuple[dict[str, Any], Path]:
@@ -101,12 +136,39 @@ def design_of(raw: Mapping[str, Any], path: Path, overrides: Iterable[str] = ())
     Raises:
         InputError: The first thing that is wrong.
     """
-    assigned = dict(_assignment(text) for text in overrides)
+    assigned = _assigned(overrides)
     merged = _of_board(_with_bases(raw, path, assigned), path, assigned)
     for dotted, value in assigned.items():
         if dotted not in (*PRESET_PATHS, OVERHEADS_FILE):
             _assign(merged, dotted, value)
-    return build_design(merged, str(path), assigned)
+    _expand_gguf_type(merged, path, assigned)
+    design = build_design(merged, str(path), assigned)
+    return design.with_sources(_precision_sources(raw, assigned))
+
+
+PRECISION_FIELDS = ("weights", "weights_by_role", "weights_by_layer", "kv", "activations")
+"""Fields of ``model`` that say in how many bits it is stored and computed."""
+
+
+def _precision_sources(raw: Mapping[str, Any], assigned: Mapping[str, Any]) -> dict[str, str]:
+    """Source of each precision: an override, the design, the model's own file or its preset."""
+    section = raw.get("model")
+    written = section if isinstance(section, Mapping) else {}
+    base = ""
+    for path in (MODEL_PRESET, MODEL_FILE):
+        value = assigned.get(path, written.get(path.split(".")[1]))
+        if value is None:
+            continue
+        name = Path(str(value)).name
+        file = f"its {name if name.endswith('.json') else 'config.json'}"
+        base = file if path == MODEL_FILE else f"preset {value}"
+    sources = {}
+    for field in PRECISION_FIELDS:
+        if any(overlap(path, f"model.{field}") for path in assigned):
+            sources[field] = "--set"
+        elif base and field not in written:
+            sources[field] = base
+    return sources
 
 
 def model_base(name_or_path: str) -> dict[str, str]:
@@ -116,8 +178,11 @@ def model_base(name_or_path: str) -> dict[str, str]:
     {'preset': 'tiny'}
     """
     path = Path(name_or_path)
-    if path.suffix == ".json" or len(path.parts) > 1 or path.is_dir():
-        return {MODEL_FILE.split(".")[1]: str(path.resolve())}
+    key = MODEL_FILE.split(".")[1]
+    if path.suffix in (".json", ".gguf") or path.is_dir():
+        return {key: str(path.resolve())}
+    if len(path.parts) > 1:  # perhaps a name of Hugging Face, which is refused with a cure
+        return {key: str(path.resolve()) if admit(path).exists() else name_or_path}
     return {"preset": name_or_path}
 
 
@@ -157,13 +222,97 @@ def override(design: Design, changes: Mapping[str, Any]) -> Design:
     """A copy of ``design`` with fields replaced by dotted path, validated again.
 
     Raises:
-        InputError: An unknown path or a value that does not validate.
+        InputError: An unknown path, two paths of which one lies within the other, or a value that
+            does not validate.
     """
+    _refuse_overlaps(changes)
     # Sections that stay are taken as they are, which saves two thirds of the time.
     raw = dict(design) | design.model_dump(include={path.partition(".")[0] for path in changes})
     for dotted, value in changes.items():
         _assign(raw, dotted, value)
-    return build_design(raw, design.name, changes)
+    changed = {
+        field: "--set"
+        for field in PRECISION_FIELDS
+        if any(overlap(path, f"model.{field}") for path in changes)
+    }
+    return build_design(raw, design.name, changes).with_sources({**design.sources, **changed})
+
+
+def with_work(
+    raw: Mapping[str, Any], work: Workload | None, folder: Path = Path()
+) -> dict[str, Any]:
+    """Contents of a design's file with the model and sample that a workload names.
+
+    A workload that names a model takes the place of the design's model, and the batch becomes the
+    rows of one forward: one sample at a time.
+
+    Args:
+        raw: Contents of the design's file.
+        work: The workload.
+        folder: Folder of the design, in which its model's own file is looked for.
+    """
+    if work is None or work.kind not in SAMPLES:
+        return dict(raw)
+    contents = dict(raw)
+    section = contents.get("model")
+    model = dict(section) if isinstance(section, Mapping) else {}
+    if work.model is not None:
+        model = dict(model_base(work.model))
+    base = _over_its_base(model, folder)
+    usual = base.get("sample")
+    if not isinstance(usual, Mapping):
+        problem = f"{base.get('name', 'the model')} is a decoder, which makes no sample at once"
+        cure = "name a network, as in diffusion:wan2.1_1.3b"
+        raise InputError(f"`workload` {work.kind}", problem, cure)
+    _check_kind(work, base)
+    sample = {**usual, **work.sample_changes}
+    contents["model"] = {**model, "sample": sample}
+    policy = contents.get("policy")
+    passes = sample.get("passes", 1)
+    if work.model is not None and isinstance(policy, Mapping) and isinstance(passes, int):
+        contents["policy"] = {**policy, "batch": passes}
+    return contents
+
+
+def _check_kind(work: Workload, model: Mapping[str, Any]) -> None:
+    """Refuse a kind of workload that a network does not make."""
+    usual, network = model["sample"], model.get("network", {})
+    name = model.get("name", "the model")
+    chunked = "chunk_frames" in usual or work.chunk is not None
+    if work.kind == "chunks" and not chunked:
+        problem = f"{name} makes its samples at once"
+        raise InputError("`workload` chunks", problem, "say diffusion, or add chunk=FRAMES")
+    if work.kind == "diffusion" and network.get("kind") != "diffusion":
+        problem = f"{name} is no diffusion transformer"
+        raise InputError("`workload` diffusion", problem, f"say image:{work.model or ''}")
+    if work.kind == "diffusion" and "chunk_frames" in usual:
+        problem = f"{name} makes videos chunk by chunk"
+        raise InputError("`workload` diffusion", problem, f"say chunks:{work.model or ''}")
+    if work.kind == "image" and usual.get("frames", 1) > 1:
+        problem = f"{name} makes videos"
+        raise InputError("`workload` image", problem, f"say diffusion:{work.model or ''}")
+
+
+def for_work(design: Design, work: Workload | None) -> Design:
+    """A design with the model and sample that a workload names."""
+    if work is None or work.kind not in SAMPLES:
+        return design
+    raw = with_work(design.model_dump(), work)
+    whole = _over_its_base(raw["model"], Path())
+    raw["model"] = {key: value for key, value in whole.items() if key not in ("preset", "from")}
+    return build_design(raw, design.name)
+
+
+def _over_its_base(model: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """A section ``model`` over its preset or its own file, if it starts from one."""
+    if "preset" in model:
+        return {**preset("model", model["preset"], "`workload` model"), **model}
+    if "from" in model:
+        from carsim.workload.hf_config import read_hf_config
+
+        file = _model_path(folder, model["from"], "`workload` model")
+        return {**read_hf_config(file, is_weighed=_gives_bits(model, {})), **model}
+    return dict(model)
 
 
 def _of_board(raw: Mapping[str, Any], file: Path, assigned: Mapping[str, Any]) -> dict[str, Any]:
@@ -177,7 +326,7 @@ def _of_board(raw: Mapping[str, Any], file: Path, assigned: Mapping[str, Any]) -
     board, machine = dict(board), dict(machine)
     usual, memories = board.pop("placement", None), board.get("memories")
     if usual is None and isinstance(memories, dict) and memories:
-        roles = Placement.model_fields
+        roles = [name for name, role in Placement.model_fields.items() if role.is_required()]
         if len(memories) == 1:
             usual = dict.fromkeys(roles, next(iter(memories)))
         elif "placement" not in machine:
@@ -213,6 +362,22 @@ def _path(folder: Path, name: Any, where: str, cure: str) -> Path:
     return folder / name
 
 
+def _model_path(folder: Path, name: Any, where: str) -> Path:
+    """The file of a model, or its folder; a name of Hugging Face gets the command that fetches it.
+
+    Raises:
+        InputError: It is no path, or there is no such file or folder.
+    """
+    path = _path(folder, name, where, "name a model's config.json")
+    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]*[\w-]", str(name)):
+        return path
+    if admit(path).exists() or path.suffix in (".json", ".gguf"):
+        return path
+    problem = f"{shown(name)} is no file or folder here; models are read from files alone"
+    fetch = f"hf download {name} --include '*.json' --local-dir FOLDER"
+    raise InputError(where, problem, f"fetch it with '{fetch}', and name that folder")
+
+
 def _with_bases(raw: Mapping[str, Any], file: Path, assigned: Mapping[str, Any]) -> dict[str, Any]:
     """The sections merged over what they start from: a preset, or a model's own file."""
     merged = dict(raw)
@@ -234,20 +399,79 @@ def _with_bases(raw: Mapping[str, Any], file: Path, assigned: Mapping[str, Any])
             where = _where(path, str(file), assigned)
             if path == MODEL_FILE:
                 folder = Path() if changed else file.parent
-                config = _path(folder, value, where, "name a model's config.json")
+                config = _model_path(folder, value, where)
                 from carsim.workload.hf_config import read_hf_config
 
-                base = read_hf_config(config, body)
+                base = read_hf_config(config, is_weighed=_gives_bits(body, assigned))
+                base = _without_roles(base, _roles_given(body, assigned))
             else:
                 base = preset(section, value, where)
             merged[section] = _merge(base, body)
     return merged
 
 
+def _expand_gguf_type(merged: dict[str, Any], file: Path, assigned: Mapping[str, Any]) -> None:
+    """Put bits by role in the place of a name such as ``q4_k_m`` in ``model.weights``."""
+    model = merged.get("model")
+    if not isinstance(model, dict) or not isinstance(model.get("weights"), str):
+        return
+    from carsim.workload.hf_config import read_gguf_type
+
+    try:
+        fields = read_gguf_type(model["weights"], model)
+    except FieldError as error:
+        where = _where(f"model.{error.field}", str(file), assigned)
+        raise InputError(where, error.problem, error.cure) from None
+    own_roles = model.get("weights_by_role", {})
+    fields = _without_roles(fields, own_roles)
+    by_role = {**fields.get("weights_by_role", {}), **own_roles}
+    by_layer = (*fields.get("weights_by_layer", ()), *model.get("weights_by_layer", ()))
+    merged["model"] = {**model, **fields, "weights_by_role": by_role, "weights_by_layer": by_layer}
+
+
+def _roles_given(model: Mapping[str, Any], assigned: Mapping[str, Any]) -> set[str]:
+    """Roles whose precision a design, or an override of it, gives itself."""
+    written = model.get("weights_by_role")
+    roles = set(written) if isinstance(written, Mapping) else set()
+    prefix = "model.weights_by_role"
+    for path, value in assigned.items():
+        if path == prefix and isinstance(value, Mapping):
+            roles |= set(value)
+        elif is_within(path, prefix) and path != prefix:
+            roles.add(path.removeprefix(f"{prefix}.").partition(".")[0])
+    return roles
+
+
+def _without_roles(model: Mapping[str, Any], roles: Collection[str]) -> dict[str, Any]:
+    """A model of a file, whose layers say nothing of roles that the design gives itself."""
+    if "weights_by_layer" not in model:
+        return dict(model)
+    given = set(roles)
+    if "attention" in given:  # short for both
+        given |= {"attention_qkv", "attention_output"}
+    entries = [
+        {key: value for key, value in entry.items() if key not in given}
+        for entry in model["weights_by_layer"]
+    ]
+    return {**model, "weights_by_layer": [each for each in entries if len(each) > 1]}
+
+
+def _gives_bits(model: Mapping[str, Any], assigned: Mapping[str, Any]) -> bool:
+    """A design, or an override of it, gives the bits of the model's weights itself."""
+    if "model.weights" in assigned or "model.weights.bits" in assigned:
+        return True
+    weights = model.get("weights")
+    return weights is not None and (not isinstance(weights, dict) or "bits" in weights)
+
+
 def preset(section: str, name: Any, where: str) -> dict[str, Any]:
     """Contents of a preset, which nothing changes; an unknown one raises InputError."""
     folder = Path(str(files("carsim.design"))) / "presets" / section
     known = sorted(path.stem for path in folder.glob("*.yaml"))
+    if name not in known and isinstance(name, str) and Path(name).is_file():
+        problem = f"{shown(name)} is a file, and a preset is named without one"
+        cure = f"write a section {section} in a design's file, and run that: carsim run {name}"
+        raise InputError(where, problem, cure)
     if name not in known:
         cure = f"{choose(name, known, 'choose from')}, or write the {section} in full"
         raise InputError(where, f"no preset {shown(name)}", cure)
@@ -285,6 +509,31 @@ def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
+def _assigned(texts: Iterable[str]) -> dict[str, Any]:
+    """Values by dotted path of ``path=value`` texts.
+
+    Raises:
+        InputError: A text of another form, or two of which one sets what the other one sets.
+    """
+    assigned: dict[str, Any] = {}
+    for text in texts:
+        dotted, value = _assignment(text)
+        if dotted in assigned:
+            raise InputError(f"`overrides` {dotted}", "is set twice", "set it once")
+        assigned[dotted] = value
+    _refuse_overlaps(assigned)
+    return assigned
+
+
+def _refuse_overlaps(paths: Iterable[str]) -> None:
+    """Refuse two paths of which one lies within the other: the order would decide the design."""
+    pair = overlapping(paths)
+    if pair is not None:
+        outer, inner = pair
+        problem = f"holds {inner}, which is set by itself, too"
+        raise InputError(f"`overrides` {outer}", problem, "set it in one place")
+
+
 def _assignment(text: str) -> tuple[str, Any]:
     dotted, equals, value = text.partition("=")
     dotted = dotted.strip()
@@ -314,7 +563,7 @@ def _where(path: str, place: str, overridden: Iterable[str]) -> str:
     if path in texts:
         return f"`overrides` {path}"
     for dotted in texts:
-        if f"{path}.".startswith(f"{dotted}.") or f"{dotted}.".startswith(f"{path}."):
+        if overlap(path, dotted):
             return f"`overrides` {dotted}: $.{path}"
     changed = f" with `overrides` {', '.join(texts)}" if texts else ""
     return f"{place}{changed}: $.{path}"

@@ -13,6 +13,7 @@ from carsim.decisions.attention import Attention as Attention
 from carsim.decisions.attention import Dense, Streaming
 from carsim.decisions.replay import Scope
 from carsim.hardware.schedule import BASELINE, DEFAULT, SCHEDULES
+from carsim.program.skips import AnySkip, SkipMlp
 
 Schedule = Annotated[str, OneOf(SCHEDULES)]
 _FINITE: dict[str, Any] = {"type": "number", "minimum": -MOST, "maximum": MOST}
@@ -35,7 +36,7 @@ class Compared(Section):
 class Policy(GrownSection):
     """How a batch is decoded."""
 
-    later: ClassVar[frozenset[str]] = frozenset({"tokens_per_step"})
+    later: ClassVar[frozenset[str]] = frozenset({"tokens_per_step", "skip"})
 
     batch: Batch = Field(description="sequences in lockstep; guidance pairs count as two")
     tau: Literal["captured"] | Threshold | tuple[Threshold, ...] = Field(
@@ -48,11 +49,20 @@ class Policy(GrownSection):
         description="tokens of each sequence that one step decodes together, as models do that "
         "predict sets of tokens; a frame must be a whole number of sets",
     )
+    skip: AnySkip = Field(
+        SkipMlp(), description="blocks of a layer that a replaying row leaves out"
+    )
     schedule: Schedule = Field(DEFAULT.kind, description="who computes what does not replay")
     decision_scope: Scope = Field(
-        "row", description="who decides together: a row, both rows of a guidance pair, or the batch"
+        "row",
+        description="who decides together: a row, both rows of a guidance pair, or the batch; a "
+        "step replays only where all of them would, so that coarser scopes replay less than the "
+        "trace or `replay=` says",
     )
-    attention: Attention = Field(Dense(), description="which cached keys a step reads")
+    attention: Attention = Field(
+        Dense(),
+        description="which cached keys a decoded step reads; the prompt is dense whatever it is",
+    )
     sparse_attention: Streaming = Field(
         Streaming(), description="the sparse alternative that a run compares with"
     )

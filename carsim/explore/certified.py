@@ -3,8 +3,8 @@
 Every design has a lower bound of each objective (:mod:`carsim.explore.bounds`). Designs are
 evaluated in the order of the sum of their scaled bounds, each with those of the next designs that
 can be simulated together with it. A design whose bound is dominated by an exact result is never
-evaluated: it cannot be on the front. Whatever dominates a bound has a smaller sum and comes
-earlier, so that few designs are evaluated in vain.
+evaluated: it cannot be on the front. Neither is a design whose bound breaks a constraint. Whatever
+dominates a bound has a smaller sum and comes earlier, so that few designs are evaluated in vain.
 
 Where many designs are nearly equal, as memory is the limit of all for instance, bounds alone rule
 out few. With a share, those are left out as well whose bound is better than an exact result by at
@@ -15,13 +15,15 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from itertools import compress
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from carsim.base.errors import SolverError
-from carsim.explore.bounds import bounds_of, unbounded
+from carsim.explore.bounds import unbounded
 from carsim.explore.grid import Floats, GridStudy
+from carsim.explore.grid_bounds import grid_bounds, unbounded_limits
 from carsim.explore.pareto import directions
 from carsim.explore.points import Point, held_constraints
 from carsim.explore.store import Store
@@ -43,8 +45,10 @@ class CertifiedFront:
     Args:
         grid: A grid with objectives; its workers are needed until this has been made.
         within: Share by which a design that is left out may be better, at least 0 and below 1.
+        kept: File in which bounds are kept for the next time; None keeps none.
 
     Attributes:
+        bounds: Bounds of all points of the flattened grid.
         total: Designs of the grid that pass the filters, all of which are bounded.
         dominated: Those whose bound an exact result dominates, but for that share.
         misfits: Those without a result that cannot fit their board, or break a constraint on what
@@ -55,7 +59,7 @@ class CertifiedFront:
         KeyboardInterrupt: It was stopped while bounds were computed.
     """
 
-    def __init__(self, grid: GridStudy, within: float = 0.0) -> None:
+    def __init__(self, grid: GridStudy, within: float = 0.0, kept: Path | None = None) -> None:
         study = grid.study
         self._signs = directions(study.objectives, f"study {study.name}: $.objectives")
         if names := ", ".join(unbounded(self._signs)):
@@ -63,24 +67,32 @@ class CertifiedFront:
             warnings.warn(note, stacklevel=2)
         for note in grid.refusals():
             warnings.warn(note, stacklevel=2)
-        self._study, self._grid = study, grid
-        self._passing = np.flatnonzero(self._grid.passing())
+        self._study = study
+        self._grid = grid
+        self._passing = np.flatnonzero(grid.passing())
         self.total = len(self._passing)
         if not self.total:
             raise study.no_points
-        self._structures = self._grid.structures()[self._passing]
-        bounds, lacks = bounds_of(self._grid)
-        self._bounds: Floats = bounds[self._passing]
+        self._structures = grid.structures()[self._passing]
+        if names := ", ".join(unbounded_limits(study)):
+            note = f"there is no bound of {names}: constraints on it leave out no design"
+            warnings.warn(note, stacklevel=2)
+        self.bounds = grid_bounds(grid, kept)
+        self._bounds: Floats = self.bounds.objectives[self._passing]
         self._loose = self._bounds * (1 + within * np.sign(self._bounds))
         self._front: Floats = np.empty((0, len(self._signs)))
         self._added: list[Floats] = []
-        self._parts = [*lacks]
-        self._lacks = np.reshape([e[self._passing] for e in lacks.values()], (-1, self.total))
-        self.misfits, self.dominated = Counter[tuple[str, ...]](), 0
-        places = np.flatnonzero(~self._lacks.any(axis=0))
-        self._order: NDArray[np.intp] = places[np.argsort(_score(self._bounds[places]))]
+        # By part or constraint, [parts, total]
+        self._parts = list(self.bounds.missing)
+        is_missing = [points[self._passing] for points in self.bounds.missing.values()]
+        self._missing = np.reshape(np.array(is_missing, np.bool_), (-1, self.total))
+        self.misfits = Counter[tuple[str, ...]]()
+        self.dominated = 0
+        fitting = np.flatnonzero(~self._missing.any(axis=0))
+        self._order: NDArray[np.intp] = fitting[np.argsort(_score(self._bounds[fitting]))]
         self._pending: NDArray[np.intp] = self._order[:0]
-        self._evaluated, self._is_told = 0, within > 0
+        self._evaluated = 0
+        self._is_told = within > 0
 
     @property
     def processor_s(self) -> float:
@@ -89,14 +101,15 @@ class CertifiedFront:
 
     def resume(self, store: Store) -> None:
         """Take over what a store holds."""
-        known = np.zeros(self.total, np.bool_)
+        is_stored = np.zeros(self.total, np.bool_)
         for ordinal, values, row in store.rows():
-            known[ordinal] = True
+            is_stored[ordinal] = True
             self.learn([(Point(ordinal, "", values, values), row)])
-        left = self._lacks.T[~known]
-        short = left[left.any(axis=1)]
-        self.misfits = Counter(tuple(compress(self._parts, lacks)) for lacks in short)
-        self._order = self._order[~known[self._order]]
+        missing = self._missing.T[~is_stored]  # [designs, parts]
+        self.misfits = Counter(
+            tuple(compress(self._parts, is_missing)) for is_missing in missing if is_missing.any()
+        )
+        self._order = self._order[~is_stored[self._order]]
 
     def next(self) -> list[Point]:
         """The most promising designs that are left, neighbours side by side; none at the end."""
@@ -105,18 +118,22 @@ class CertifiedFront:
         if self._evaluated >= MANY and not self._is_told:
             self._is_told = True
             self._order = self._open(self._order, self._front)
-            if (left := len(self._order) + len(self._pending)) > MANY:
-                note = f"{self._evaluated:,} designs are evaluated, and up to {left:,} are left"
+            n_left = len(self._order) + len(self._pending)
+            if n_left > MANY:
+                note = f"{self._evaluated:,} designs are evaluated, and up to {n_left:,} are left"
                 cure = "many are nearly equal. Started again with `within` 0.01, it leaves out most"
                 warnings.warn(f"{note}: {cure}", stacklevel=2)
         while len(self._pending) < BLOCK and len(self._order):  # few have few of their kind
             block, self._order = np.split(self._order, [BLOCK])
             self._pending = np.concatenate([self._pending, self._open(block, self._front)])
         structures = self._structures[self._pending]
-        alike = np.flatnonzero(structures == structures[:1])[:CHUNK]
-        chosen = self._pending[alike]
-        self._pending = np.delete(self._pending, alike)
-        return [self._grid.point(int(self._passing[o]), int(o)) for o in sorted(chosen)]
+        like_the_first = np.flatnonzero(structures == structures[:1])[:CHUNK]
+        chosen = self._pending[like_the_first]
+        self._pending = np.delete(self._pending, like_the_first)
+        return [
+            self._grid.point(int(self._passing[ordinal]), int(ordinal))
+            for ordinal in sorted(chosen)
+        ]
 
     def learn(self, results: Sequence[Result]) -> None:
         """Compare exact results with all others, and with their bounds.
@@ -142,22 +159,32 @@ class CertifiedFront:
 
     # ---------------------------------------------------------------- private
 
-    def _open(self, places: NDArray[np.intp], exact: Sequence[Floats] | Floats) -> NDArray[np.intp]:
-        """Those of some designs whose bound no exact result dominates, but for the share."""
-        before = len(places)
-        for each in exact:
-            bounds = self._loose[places]
-            places = places[~((each <= bounds).all(axis=1) & (each < bounds).any(axis=1))]
-        self.dominated += before - len(places)
-        return places
+    def _open(
+        self, designs: NDArray[np.intp], exact: Sequence[Floats] | Floats
+    ) -> NDArray[np.intp]:
+        """Designs whose bound no exact result dominates, but for the share.
+
+        Args:
+            designs: Ordinals of designs.
+            exact: Exact results, [objectives] each.
+        """
+        n_before = len(designs)
+        for result in exact:
+            bounds = self._loose[designs]
+            is_never_worse = (result <= bounds).all(axis=1)
+            is_better = (result < bounds).any(axis=1)
+            designs = designs[~(is_never_worse & is_better)]
+        self.dominated += n_before - len(designs)
+        return designs
 
 
 def _score(bounds: Floats) -> Floats:
     """Sum of scaled bounds; columns without any bound do not count."""
     total = np.zeros(len(bounds))
     for column in bounds.T:
-        known = np.isfinite(column)
-        if known.any():
-            low, spread = column[known].min(), column[known].std()
-            total += np.where(known, column - low, 0.0) / (spread or 1.0)
+        is_bounded = np.isfinite(column)
+        if is_bounded.any():
+            least = column[is_bounded].min()
+            spread = column[is_bounded].std()
+            total += np.where(is_bounded, column - least, 0.0) / (spread or 1.0)
     return total

@@ -1,19 +1,22 @@
 """Workers of a Dask cluster; see :mod:`carsim.explore.workers`.
 
 A plugin hands the study to every worker, those included that join later. Dask itself repeats the
-tasks of a worker that has died, and gives up one that kills several workers.
+tasks of a worker that has died, and gives up one that kills several workers. Workers that are lost
+or that join are told in the log, and workers that join get tasks as well.
 """
 
 import logging
 from collections.abc import Iterable
 from concurrent.futures import Future
 from contextlib import suppress
+from time import monotonic
 from typing import Any
 
 from distributed import Client, KilledWorker, Security, WorkerPlugin
 
 from carsim.base.errors import InputError
 from carsim.base.plugins import load_plugins
+from carsim.base.text import count
 from carsim.explore import workers
 from carsim.explore.parcel import SAME, Parcel, studies
 from carsim.explore.points import Point
@@ -21,6 +24,12 @@ from carsim.explore.study import Study
 
 CONNECT_S = 10
 """For how long a Dask scheduler may take to answer."""
+
+
+WATCH_S = 1.0
+"""Seconds from one look at which workers are there to the next."""
+
+log = logging.getLogger("carsim")
 
 
 class Cluster(workers.Workers):
@@ -49,7 +58,9 @@ class Cluster(workers.Workers):
             reason = " ".join(str(error).split()) or type(error).__name__
             problem = f"no Dask scheduler there ({reason})"
             raise InputError(self._place, problem, "start one") from None
-        self.slots = sum(self._client.nthreads().values())
+        self._workers = self._client.nthreads()
+        self._watched_s = monotonic()
+        self.slots = sum(self._workers.values())
         if not self.slots:
             self._client.close()
             raise InputError(self._place, "the scheduler has no workers", "start some first")
@@ -64,6 +75,8 @@ class Cluster(workers.Workers):
 
     def submit(self, points: list[Point], budget_s: float) -> "Future[workers.Answer]":
         """Begin to evaluate points."""
+        if self._client.status == "running" and monotonic() > self._watched_s + WATCH_S:
+            self._watch()
         return self._executor.submit(workers.evaluate_some, self.key, points, budget_s)
 
     def check(self, under_way: Iterable[Future[Any]]) -> None:
@@ -73,7 +86,9 @@ class Cluster(workers.Workers):
             InputError: The scheduler is gone, or all of its workers are.
         """
         runs = self._client.status == "running"
-        if not (runs and self._client.nthreads()):
+        if runs:
+            self._watch()
+        if not (runs and self._workers):
             problem = f"the scheduler {'has lost all of its workers' if runs else 'is gone'}"
             cure = "start one, then the same command again: what is stored stays"
             raise InputError(self._place, problem, cure)
@@ -82,9 +97,26 @@ class Cluster(workers.Workers):
         """Leave the cluster."""
         super().close()
         if self._client.status == "running":
+            self._watch()
             with suppress(OSError):  # a scheduler that goes meanwhile has nothing to forget
                 self._client.unregister_worker_plugin(self.key)
         self._client.close()
+
+    def _watch(self) -> None:
+        """Say which workers are lost or new, and use as many as there are."""
+        self._watched_s = monotonic()
+        try:
+            workers_now = self._client.nthreads()
+        except OSError:
+            return  # the scheduler goes at this moment; the next check tells
+        left = count(len(workers_now), "worker")
+        for address in sorted(self._workers.keys() - workers_now.keys()):
+            redone = "its points are evaluated again by others"
+            log.warning("carsim: worker %s is lost; %s left; %s", address, left, redone)
+        for address in sorted(workers_now.keys() - self._workers.keys()):
+            log.warning("carsim: worker %s has joined; %s now", address, left)
+        self._workers = workers_now
+        self.slots = max(1, sum(workers_now.values()))
 
 
 def _hush() -> None:

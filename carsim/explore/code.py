@@ -1,5 +1,6 @@
 """The code that made a result: its checksum, as two checkouts of one version may differ."""
 
+from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
@@ -7,7 +8,7 @@ from pathlib import Path
 from platform import python_version
 from typing import Any
 
-from carsim.base.plugins import loaded_plugins
+from carsim.base.plugins import PluginGap, loaded_plugins, plugin_gap, plugins_by_name
 from carsim.design import Design
 
 PACKAGE = Path(__file__).parents[1]
@@ -34,6 +35,16 @@ def code_sha256(package: Path = PACKAGE) -> str:
     return sha256(" ".join([own, *plugins]).encode()).hexdigest() if plugins else own
 
 
+def plugin_gap_of(facts: Mapping[str, Any]) -> PluginGap | None:
+    """Difference between the plugins of a store's results and those that are loaded.
+
+    Args:
+        facts: Facts of the store; in a store of an earlier version they name no plugins.
+    """
+    plugins = facts.get("plugins")
+    return None if plugins is None else plugin_gap(plugins, exactly=True)
+
+
 def manifest(command: str, design: Design, **facts: Any) -> dict[str, Any]:
     """Everything that a result depends on, as hashes and versions.
 
@@ -51,7 +62,7 @@ def manifest(command: str, design: Design, **facts: Any) -> dict[str, Any]:
         "design_sha256": design.sha256,
         "calibration_sha256": calibration,
         "code_sha256": package_sha256(PACKAGE),
-        "plugins": {Path(file).name: digest for file, digest in loaded_plugins().items()},
+        "plugins": plugins_by_name(),
         "versions": {name: version(name) for name in LIBRARIES} | {"python": python_version()},
     }
 

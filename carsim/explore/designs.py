@@ -11,7 +11,7 @@ from carsim.design import Design, override
 from carsim.design.load import PRESET_PATHS, read_design
 from carsim.explore.axis import PSEUDO_PATHS
 from carsim.explore.study import Study
-from carsim.runs.first import open_design
+from carsim.runs.opening import open_design
 
 
 class Designs:

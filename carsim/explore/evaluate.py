@@ -9,11 +9,19 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from time import process_time
+from traceback import extract_tb
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from carsim.base.errors import InputError
+from carsim.account.ranges import bytes_of_step
+from carsim.account.row import Candidate, RowResult, simulate_rows
+from carsim.account.variants import BASE, Variant, own_variant
+from carsim.base.answers import told
+from carsim.base.errors import InputError, PluginError
 from carsim.base.groups import grouped
+from carsim.base.paths import is_within
+from carsim.base.plugins import blamed
 from carsim.base.yaml_file import shown
 from carsim.cost.fit import FitReport
 from carsim.decisions.choose import Sources
@@ -22,12 +30,10 @@ from carsim.design import Design, override
 from carsim.explore.designs import Designs
 from carsim.explore.points import DECISION_PATHS, Point
 from carsim.explore.study import Study, trace_names
+from carsim.machine.arrays import MachineArrays
 from carsim.machine.batches import Batches, make_batches
-from carsim.machine.hardware import Columns, Hardware, structure_of
+from carsim.machine.hardware import Hardware, structure_of
 from carsim.machine.phases import SOLVED, Phases
-from carsim.machine.ranges import bytes_of_step
-from carsim.machine.row import Candidate, RowResult, simulate_rows
-from carsim.machine.variants import BASE, Variant, own_variant
 from carsim.metrics import Setting, figures
 from carsim.runs.pipeline import fit_of, sources_of
 from carsim.workload.geometry import Video
@@ -57,6 +63,9 @@ the time of a point is the same; below, calls cost more, above, arrays leave the
 MOST_STEPS = 131_072
 """Steps of one video at most; decisions of 32 layers and 32 rows are then 134 MB."""
 
+FAULTS = (Exception, SystemExit)
+"""Raised by one point, of which a sweep survives; a plugin may even call ``sys.exit``."""
+
 Item = TypeVar("Item")
 Row = dict[str, Any]
 
@@ -72,7 +81,8 @@ class Asked(NamedTuple):
     @property
     def variant(self) -> Variant:
         """The design's own policy, or what it is without replay."""
-        return own_variant(self.design, replays=self.replays)
+        by_token = self.sources.source is not None
+        return own_variant(self.design, replays=self.replays, by_token=by_token)
 
 
 class Evaluator:
@@ -130,62 +140,75 @@ class Evaluator:
 
     def _rows(self, points: Sequence[Point]) -> list[Row]:
         rows: list[Row] = [{} for _ in points]
-        fitted: dict[int, Fitted] = {}
+        fitted: dict[int, Fitted] = {}  # by the number of the point among these
         twins: dict[str, Fitted] = {}
-        for place, point in enumerate(points):
+        for number, point in enumerate(points):
             try:
-                twin = twins.get(key := point.without(*DECISION_PATHS))
-                fitted[place] = self._fitted(point.changes, twin)
-                twins.setdefault(key, fitted[place])
-            except InputError as error:
-                rows[place] = _refused(error)
+                without_decisions = point.without(*DECISION_PATHS)
+                fitted[number] = self._fitted(point.changes, twins.get(without_decisions))
+                twins.setdefault(without_decisions, fitted[number])
+            except FAULTS as error:
+                rows[number] = _row_of(error)
         # A design that does not fit is simulated only if the study says so.
-        runs = {n: f for n, f in fitted.items() if f.fit.fits or self.study.file.allow_misfit}
-        own, dense = dict[int, RowResult](), dict[int, float]()
+        allow_misfit = self.study.file.allow_misfit
+        simulated = {n: point for n, point in fitted.items() if point.fit.fits or allow_misfit}
+        results: dict[int, RowResult] = {}
+        dense_latency_s: dict[int, float] = {}
         try:
-            own = dict(zip(runs, self.machines.rows([*runs.values()]), strict=True))
+            to_simulate = list(simulated.values())
+            results = dict(zip(simulated, self.machines.rows(to_simulate), strict=True))
             if self.study.file.baseline is not False:
-                latencies_s = self.machines.dense_latencies_s([*runs.values()])
-                dense = dict(zip(runs, latencies_s, strict=True))
-        except InputError as error:
+                latencies_s = self.machines.dense_latencies_s(to_simulate)
+                dense_latency_s = dict(zip(simulated, latencies_s, strict=True))
+        except FAULTS as error:
             if len(points) == 1:
-                return [_refused(error)]
+                return [_row_of(error)]
             return [row for point in points for row in self._rows([point])]
-        for place, each in fitted.items():
-            rows[place] = {
-                "status": "ok" if each.fit.fits else "misfit",
-                "reason": "; ".join(each.fit.misfits),
-                **figures(own.get(place), Setting(each.asked.design, each.fit, dense.get(place))),
-            }
+        for number, point_fit in fitted.items():
+            fit = point_fit.fit
+            setting = Setting(point_fit.asked.design, fit, dense_latency_s.get(number))
+            try:
+                metrics = figures(results.get(number), setting)
+            except FAULTS as error:
+                rows[number] = _row_of(error)
+                continue
+            status = "ok" if fit.fits else "misfit"
+            rows[number] = {"status": status, "reason": "; ".join(fit.misfits), **metrics}
         return rows
 
     def _fitted(self, changes: Mapping[str, Any], twin: "Fitted | None") -> "Fitted":
         """A point that is not refused; its twin differs in :data:`DECISION_PATHS` alone."""
         if twin is None:
-            asked = self.asked(changes)
-            return Fitted(asked, fit_of(asked.design, asked.sources, asked.video, asked.replays))
-        decisions = {p: each for p, each in changes.items() if p.startswith(DECISION_PATHS)}
-        found = Fitted(self.asked(changes, override(twin.asked.design, decisions)), twin.fit)
-        vars(found).update(hardware=twin.hardware, structure=twin.structure)
-        return found
+            point = self.asked(changes)
+            return Fitted(point, fit_of(point.design, point.sources, point.video, point.replays))
+        decisions = {
+            path: value
+            for path, value in changes.items()
+            if any(is_within(path, decided) for decided in DECISION_PATHS)
+        }
+        design = override(twin.asked.design, decisions)
+        fitted = Fitted(self.asked(changes, design), twin.fit)
+        vars(fitted).update(hardware=twin.hardware, structure=twin.structure)
+        return fitted
 
     def _sources(self, design: Design, changes: Mapping[str, Any]) -> Sources:
         """The traces of a point, or its workload as one."""
-        study, work = self.study, self.study.workload
+        study = self.study
+        work = study.workload
         if "workload" in changes:
             work = workload_of(changes["workload"])
         if "trace" in changes or work is None:
             names = trace_names(changes.get("trace", study.file.traces), "trace")
             traces = [study.traces[name] for name in names]
         else:
-            key = work, design.model.as_json, design.policy.batch
+            key = (work, design.model.as_json, design.policy.batch)
             traces = self._stated.get(key, lambda: list(sources_of(design, workload=work).traces))
         return sources_of(design, traces, resample_seed=study.file.resample)
 
 
 def at_once(asked: Asked) -> int:
     """Designs like one that can be simulated together in the memory that is set aside for it."""
-    nbytes = asked.video.n_steps * bytes_of_step(Hardware(asked.design))
+    nbytes = asked.video.n_steps * bytes_of_step(Hardware(asked.design).streams)
     return max(1, TOGETHER_BYTES // nbytes)
 
 
@@ -204,7 +227,7 @@ class Fitted:
         """
         design = self.asked.design
         raw = design.model_dump(mode="json", exclude={"name", "description", "energy"})
-        raw["policy"] = design.policy.model_dump(include={"batch", "tokens_per_step"})
+        raw["policy"] = design.policy.model_dump(include={"batch", "tokens_per_step", "skip"})
         for field in design.board.UNTIMED:
             raw["board"].pop(field, None)
         for memory in raw["board"]["memories"].values():
@@ -215,6 +238,15 @@ class Fitted:
     def structure(self) -> str:
         """Equal for designs that can be simulated together."""
         return structure_of(self.asked.design)
+
+
+class _Decided(NamedTuple):
+    """What points share whose decisions, policies and structures are equal."""
+
+    structure: str
+    variant: Variant
+    video: Video
+    batches: Batches
 
 
 class Machines:
@@ -236,89 +268,122 @@ class Machines:
         Raises:
             InputError: One of them cannot be simulated.
         """
-        keys = (
-            (each.structure, each.asked.variant, each.asked.video, self.batches(each.asked))
-            for each in points
-        )
-        decided = grouped(zip(keys, range(len(points)), strict=True))
+        numbers_of = grouped((self._decided(point), number) for number, point in enumerate(points))
         # Decisions that meet the same hardware are further batches of one run, which takes half the
         # time; not if attention reads what follows from them.
         groups: dict[Hashable, list[tuple[int, Batches]]] = {}
-        for (*same, batches), numbers in decided.items():
-            apart = batches if batches.reads else None
-            hardwares = frozenset(points[number].hardware for number in numbers)
-            group = groups.setdefault((*same, batches.rule, apart, hardwares), [])
-            group += [(number, batches) for number in numbers]
-        found: dict[int, RowResult] = {}
+        for decided, numbers in numbers_of.items():
+            batches = decided.batches
+            run = (
+                decided.structure,
+                decided.variant,
+                decided.video,
+                batches.rule,
+                batches if batches.reads else None,
+                frozenset(points[number].hardware for number in numbers),
+            )
+            groups.setdefault(run, []).extend((number, batches) for number in numbers)
+        rows: dict[int, RowResult] = {}
         for group in groups.values():
-            group.sort(key=lambda each: points[each[0]].hardware)
-            rows = self._together([(points[number], batches) for number, batches in group])
-            found |= {number: row for (number, _), row in zip(group, rows, strict=True)}
-        return [found[number] for number in range(len(points))]
+            group.sort(key=lambda number_and_batches: points[number_and_batches[0]].hardware)
+            results = self._together([(points[number], batches) for number, batches in group])
+            rows |= {number: row for (number, _), row in zip(group, results, strict=True)}
+        return [rows[number] for number in range(len(points))]
+
+    def _decided(self, point: Fitted) -> "_Decided":
+        return _Decided(
+            structure=point.structure,
+            variant=point.asked.variant,
+            video=point.asked.video,
+            batches=self.batches(point.asked),
+        )
 
     def batches(self, asked: Asked) -> Batches:
         """The decisions that the policy of a point consumes."""
-        design, sources, video, _ = asked
-        policy, variant = design.policy, asked.variant
-        return self.decisions.get(
-            (
-                tuple(trace.sha256 for trace in sources.traces),
-                variant.attention,
-                variant.replays,
-                video,
-                (policy.tau, policy.decision_scope, policy.batch, policy.tokens_per_step),
-                (design.model.body.hidden_size, design.model.body.n_layers),
-            ),
-            lambda: make_batches(
-                sources.decisions(variant.attention, replays=variant.replays, video=video),
-                policy.batch,
-                policy.tokens_per_step,
-            ),
+        policy = asked.design.policy
+        body = asked.design.model.body
+        variant = asked.variant
+        key = (
+            tuple(trace.sha256 for trace in asked.sources.traces),
+            variant.attention,
+            variant.replays,
+            asked.video,
+            (policy.tau, policy.decision_scope, policy.batch, policy.tokens_per_step),
+            (body.hidden_size, body.n_layers),
+            # The decisions that blocks follow, and what labels say of them.
+            (asked.sources.skip, tuple(asked.sources.skipped)),
         )
+
+        def make() -> Batches:
+            decisions = asked.sources.decisions(
+                variant.attention, replays=variant.replays, video=asked.video
+            )
+            return make_batches(decisions, policy.batch, policy.tokens_per_step)
+
+        return self.decisions.get(key, make)
 
     def dense_latencies_s(self, points: Sequence[Fitted]) -> list[float]:
         """Latency of dense decoding of each design; since all batches are alike, of one."""
-        keys = [(each.hardware, each.asked.video) for each in points]
+        keys = [(point.hardware, point.asked.video) for point in points]
         pairs = zip(keys, points, strict=True)
-        new = {key: each for key, each in pairs if key not in self.baselines}
-        together = (((each.structure, each.asked.video), each) for each in new.values())
-        for group in grouped(together).values():
-            first = group[0]
-            n_layers, policy = first.asked.design.model.body.n_layers, first.asked.design.policy
-            decided = dense(first.asked.video.n_steps, n_layers, policy.batch)
-            one = make_batches(decided, policy.batch, policy.tokens_per_step)
-            rows = self._together([(each, one) for each in group], BASE)
-            for each, row in zip(group, rows, strict=True):
-                self.baselines[each.hardware, each.asked.video] = row.latency_s
-        found = [self.baselines[key] for key in keys]
+        new = {key: point for key, point in pairs if key not in self.baselines}
+        groups = grouped(((point.structure, point.asked.video), point) for point in new.values())
+        for group in groups.values():
+            first = group[0].asked
+            policy = first.design.policy
+            nothing_replays = dense(
+                first.video.n_steps, first.design.model.body.n_layers, policy.batch
+            )
+            one_batch = make_batches(nothing_replays, policy.batch, policy.tokens_per_step)
+            rows = self._together([(point, one_batch) for point in group], BASE)
+            for point, row in zip(group, rows, strict=True):
+                self.baselines[point.hardware, point.asked.video] = row.latency_s
+        latencies_s = [self.baselines[key] for key in keys]
         for oldest in [*self.baselines][:-KEPT_BASELINES]:
             del self.baselines[oldest]
-        return found
+        return latencies_s
 
     def _together(
         self, points: Sequence[tuple[Fitted, Batches]], variant: Variant | None = None
     ) -> Iterator[RowResult]:
         """Rows of designs of one structure and policy; as many at once as memory allows."""
-        first = points[0][0]
-        most = at_once(first.asked) if self._fidelity == SOLVED else 1
-        for begin in range(0, len(points), most):
-            some = points[begin : begin + most]
-            hardwares = {each.hardware: Hardware(each.asked.design) for each, _ in some}
-            phases = self.phases.get(
-                tuple(hardwares),
-                lambda found=hardwares: Phases(Columns.of([*found.values()]), self._fidelity),  # type: ignore[misc]
-            )
-            parts = tuple(dict.fromkeys(batches for _, batches in some))
-            batches = parts[0]
-            if len(parts) > 1:
-                batches = self.decisions.get(parts, lambda parts=parts: Batches.joined(parts))  # type: ignore[misc]
-            number = {key: place for place, key in enumerate(hardwares)}
+        first = points[0][0].asked
+        most = at_once(first) if self._fidelity == SOLVED else 1
+        for start in range(0, len(points), most):
+            chunk = points[start : start + most]
+            hardwares = {point.hardware: Hardware(point.asked.design) for point, _ in chunk}
+            members = tuple(dict.fromkeys(batches for _, batches in chunk))
+            number_of = {hardware: number for number, hardware in enumerate(hardwares)}
             candidates = [
-                Candidate(each.asked.design, each.fit, number[each.hardware], parts.index(own))
-                for each, own in some
+                Candidate(
+                    point.asked.design,
+                    point.fit,
+                    number_of[point.hardware],
+                    members.index(batches),
+                )
+                for point, batches in chunk
             ]
-            chosen, video = variant or first.asked.variant, first.asked.video
-            yield from simulate_rows(candidates, chosen, batches, video, phases)
+            yield from simulate_rows(
+                candidates,
+                variant or first.variant,
+                self._joined(members),
+                first.video,
+                self._phases(hardwares),
+            )
+
+    def _phases(self, hardwares: Mapping[str, Hardware]) -> Phases:
+        """Phases of several hardwares, by their keys; kept from one call to the next."""
+
+        def make() -> Phases:
+            return Phases(MachineArrays.of([*hardwares.values()]), self._fidelity)
+
+        return self.phases.get(tuple(hardwares), make)
+
+    def _joined(self, members: tuple[Batches, ...]) -> Batches:
+        """Several decisions as the batches of one run; kept from one call to the next."""
+        if len(members) == 1:
+            return members[0]
+        return self.decisions.get(members, lambda: Batches.joined(members))
 
 
 class Kept(Generic[Item]):
@@ -351,8 +416,16 @@ class Kept(Generic[Item]):
 # -------------------------------------------------------------------- private
 
 
-def _refused(error: InputError) -> Row:
-    return {"status": "invalid", "reason": str(error.named({"resample_seed": "resample"}))}
+def _row_of(error: BaseException) -> Row:
+    """The row of a point that is refused, or of one whose evaluation raised an exception."""
+    if isinstance(error, InputError) and not isinstance(error, PluginError):
+        return {"status": "invalid", "reason": str(error.named({"resample_seed": "resample"}))}
+    plugin_error = error if isinstance(error, PluginError) else blamed(error)
+    if plugin_error is not None:
+        return {"status": "failed", "reason": str(plugin_error)}
+    frame = extract_tb(error.__traceback__)[-1]
+    line = f"{Path(frame.filename).name}:{frame.lineno}"
+    return {"status": "failed", "reason": f"{line}: {frame.name}() fails ({told(error)})"}
 
 
 def _asked_for(captured: Video, changes: Mapping[str, Any]) -> Video:
@@ -361,18 +434,25 @@ def _asked_for(captured: Video, changes: Mapping[str, Any]) -> Video:
     Raises:
         InputError: No whole numbers above 0, or more steps than memory should hold.
     """
-    sizes = {"video.frames": captured.n_frames, "video.tokens_per_frame": captured.tokens_per_frame}
-    for path in sizes:
-        value = changes.get(path, sizes[path])
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise InputError(path, f"got {shown(value)}", "give a whole number above 0")
-        sizes[path] = value
-    n_frames, tokens = sizes.values()
+    n_frames = _positive(changes, "video.frames", captured.n_frames)
+    tokens = _positive(changes, "video.tokens_per_frame", captured.tokens_per_frame)
     if n_frames * tokens > MOST_STEPS:
         raise InputError(
             "video.frames", f"make {n_frames * tokens:,} steps", f"take at most {MOST_STEPS:,}"
         )
     return Video(n_frames, tokens, captured.prompt_tokens, captured.kind)
+
+
+def _positive(changes: Mapping[str, Any], path: str, usual: int) -> int:
+    """The whole number above 0 that a point sets, or the usual one.
+
+    Raises:
+        InputError: The point sets anything else.
+    """
+    value = changes.get(path, usual)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise InputError(path, f"got {shown(value)}", "give a whole number above 0")
+    return value
 
 
 def _plain(value: Any) -> Any:

@@ -15,11 +15,11 @@ from carsim.base.errors import InputError
 from carsim.base.yaml_file import shown
 
 _TAKEN = (
-    *(ast.Expression, ast.Load, ast.Tuple, ast.List, ast.BoolOp, ast.And, ast.Or),
-    *(ast.UnaryOp, ast.Not, ast.USub, ast.UAdd),
-    *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod),
-    *(ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn),
-)
+    ast.Expression, ast.Load, ast.Tuple, ast.List, ast.BoolOp, ast.And, ast.Or,
+    ast.UnaryOp, ast.Not, ast.USub, ast.UAdd,
+    ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod,
+    ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn,
+)  # fmt: skip
 _CALLS: dict[str, Callable[..., Any]] = {"min": min, "max": max, "abs": abs}
 
 _CURE = "compare numbers and names such as machine.cores <= policy.batch, joined by and, or, not"
@@ -47,13 +47,15 @@ class Expression:
 
     def __init__(self, text: str, place: str, cure: str = _CURE) -> None:
         self.text = text
-        self._place, self._cure = place, cure
+        self._place = place
+        self._cure = cure
         try:
-            _, found = _compiled(text)
-            self.names, self.compares = frozenset(found.names), found.compares
+            mentioned = _compiled(text)[1]
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            known = error.args[0] if type(error) is ValueError else "is no expression"
-            raise self._refusal(known) from None
+            problem = error.args[0] if type(error) is ValueError else "is no expression"
+            raise self._refusal(problem) from None
+        self.names = frozenset(mentioned.names)
+        self.compares = mentioned.compares
 
     def holds(self, look_up: LookUp) -> bool:
         """True if the condition holds.
@@ -105,7 +107,8 @@ class _Names(ast.NodeTransformer):
     """Looks names up, and lets arithmetic have numbers alone: text times one fills the memory."""
 
     def __init__(self) -> None:
-        self.names, self.compares = set[str](), False
+        self.names = set[str]()
+        self.compares = False
 
     def visit(self, node: ast.AST) -> Any:
         """The node as it is evaluated."""
@@ -118,7 +121,8 @@ class _Names(ast.NodeTransformer):
                 return _call(name, *map(self.visit, node.args))
             case ast.BinOp():
                 self.generic_visit(node)
-                node.left, node.right = _call("number", node.left), _call("number", node.right)
+                node.left = _call("number", node.left)
+                node.right = _call("number", node.right)
                 return node
             case ast.Constant(value=int() | float() | str()):
                 return node

@@ -76,8 +76,8 @@ class Parcel(NamedTuple):
         return study
 
 
-studies: dict[str, Study | Parcel] = {}
-"""In a worker: the studies that it works at."""
+studies: dict[str, Study | Parcel | InputError] = {}
+"""In a worker: the studies that it works at; the reason, of one at which it cannot work."""
 
 
 _own = threading.local()
@@ -92,9 +92,11 @@ def made_of(key: str, make: type[Made]) -> Made:
         make: A class of which an object is made of the study alone, such as an evaluator.
 
     Raises:
-        InputError: As of :meth:`Parcel.unpack`.
+        InputError: As of :meth:`Parcel.unpack`, or the worker could not load a plugin.
     """
     study = studies[key]
+    if isinstance(study, InputError):
+        raise study
     if isinstance(study, Parcel):
         study = studies[key] = study.unpack()
     kept: tuple[Study | None, Any] = getattr(_own, make.__name__, (None, None))

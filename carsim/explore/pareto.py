@@ -46,22 +46,28 @@ def pareto(
     signs = directions(objectives)
     for name in signs:
         _check_column(frame, name, f"objective {name}")
-    kept = feasible(frame, constraints)
-    values = kept[list(signs)].to_numpy(np.float64) * np.array(list(signs.values()))
+    candidates = feasible(frame, constraints)
+    values = candidates[list(signs)].to_numpy(np.float64) * np.array(list(signs.values()))
     on_front = np.isfinite(values).all(axis=1)
     if not on_front.any():
         counts = count(len(frame), "point") if len(frame) else "no points"
         problem = f"none of {counts} fits, meets the constraints and has {', '.join(signs)}"
+        if shares := _shares_met(frame, constraints):
+            problem += f"; {shares}"
+        fitting = feasible(frame)
+        empty = [name for name in signs if len(fitting) and fitting[name].isna().all()]
+        if empty:
+            problem = f"no point has a value of {', '.join(empty)}"
         cure = "sweep more points, relax a constraint or take other objectives"
         raise InputError("objectives", problem, cure)
     on_front[on_front] = front(values[on_front])
-    found = kept[on_front]
+    best = candidates[on_front]
     if METRICS.keys() >= signs.keys():
-        found = found[~found.duplicated([name for name in METRICS if name in found])]
-    best = found[list(signs)].to_numpy(np.float64) * np.array(list(signs.values()))
-    found = found.assign(knee=np.arange(len(found)) == knee(best))
+        best = best[~best.duplicated([name for name in METRICS if name in best])]
+    values = best[list(signs)].to_numpy(np.float64) * np.array(list(signs.values()))
+    best = best.assign(knee=np.arange(len(best)) == knee(values))
     first, sign = next(iter(signs.items()))
-    return found.sort_values(first, ascending=sign > 0, kind="stable").reset_index(drop=True)
+    return best.sort_values(first, ascending=sign > 0, kind="stable").reset_index(drop=True)
 
 
 def directions(
@@ -95,13 +101,13 @@ def parse_objectives(texts: Sequence[str]) -> dict[str, str]:
     >>> parse_objectives(["latency_s", "busy:min"])
     {'latency_s': 'min', 'busy': 'min'}
     """
-    found: dict[str, str] = {}
+    objectives: dict[str, str] = {}
     for text in texts:
         name, colon, better = text.partition(":")
-        if name in found:
+        if name in objectives:
             raise InputError(f"objective {name}", "is named twice", "name it once")
-        found[name] = better if colon else direction_of(name, f"objective {name}")
-    return found
+        objectives[name] = better if colon else direction_of(name, f"objective {name}")
+    return objectives
 
 
 def direction_of(name: str, place: str = "objective") -> Literal["min", "max"]:
@@ -127,14 +133,17 @@ def feasible(frame: "pd.DataFrame", constraints: Sequence[str] = ()) -> "pd.Data
     Raises:
         InputError: A constraint that is none, or over columns that are not there.
     """
-    kept = frame[frame["status"] == "ok"] if "status" in frame else frame
+    rows_left = frame[frame["status"] == "ok"] if "status" in frame else frame
     for text in constraints:
         expression = Expression(text, "constraint")
         for name in sorted(expression.names):
             _check_column(frame, name, f"constraint {text}")
-        rows = kept[[*expression.names] or [*kept.columns[:1]]].to_dict("records")
-        kept = kept[[expression.holds(row.__getitem__) for row in rows]]
-    return kept
+        columns = [*expression.names] or [*rows_left.columns[:1]]
+        records = rows_left[columns].to_dict("records")
+        holds = [expression.holds(record.__getitem__) for record in records]
+        # As an array: an empty list would select columns.
+        rows_left = rows_left[np.array(holds, np.bool_)]
+    return rows_left
 
 
 def front(values: Floats) -> NDArray[np.bool_]:
@@ -148,11 +157,12 @@ def front(values: Floats) -> NDArray[np.bool_]:
     """
     points, inverse = np.unique(values, axis=0, return_inverse=True)  # sorts them
     on_front = np.zeros(len(points), bool)
-    places = np.arange(len(points))
-    while len(places):
-        on_front[places[0]] = True
-        others = (points < points[0]).any(axis=1)
-        points, places = points[others], places[others]
+    indices = np.arange(len(points))
+    while len(indices):
+        on_front[indices[0]] = True
+        is_better_somewhere = (points < points[0]).any(axis=1)
+        points = points[is_better_somewhere]
+        indices = indices[is_better_somewhere]
     return on_front[inverse.ravel()]
 
 
@@ -165,9 +175,43 @@ def knee(values: Floats) -> int:
     >>> knee(np.array([[0.0, 1000.0], [1.0, 100.0], [10.0, 0.0]]))
     1
     """
-    low, high = values.min(axis=0), values.max(axis=0)
-    span = np.where(high > low, high - low, 1.0)
-    return int(np.argmin((((values - low) / span) ** 2).sum(axis=1)))
+    best = values.min(axis=0)
+    worst = values.max(axis=0)
+    span = np.where(worst > best, worst - best, 1.0)
+    scaled = (values - best) / span
+    return int(np.argmin((scaled**2).sum(axis=1)))
+
+
+def families(values: Floats, share: float, first: int) -> NDArray[np.intp]:
+    """Index of the point that stands for each point, int[P], given float[P, M], less being better.
+
+    A point stands for another if it is worse than it by at most ``share`` in every objective.
+    Points are taken in their order, ``first`` before all: a point for which no earlier one stands,
+    stands for itself.
+
+    >>> families(np.array([[1.0, 9.0], [1.01, 8.95], [2.0, 5.0]]), share=0.02, first=0)
+    array([0, 0, 2])
+    """
+    limits = values + share * np.abs(values)
+    stands_for = np.full(len(values), -1)
+    order = [first, *(point for point in range(len(values)) if point != first)]
+    for point in order:
+        if stands_for[point] >= 0:
+            continue
+        is_near = (values[point] <= limits).all(axis=1)
+        stands_for[is_near & (stands_for < 0)] = point
+    return stands_for
+
+
+def _shares_met(frame: "pd.DataFrame", constraints: Sequence[str]) -> str:
+    """Number of points that fit and meet each constraint by itself, in words."""
+    n_fitting = len(feasible(frame))
+    if not n_fitting or not constraints:
+        return ""
+    n_met = [len(feasible(frame, [text])) for text in constraints]
+    phrases = [f"{constraints[0]} holds for {n_met[0]} of {n_fitting} that fit"]
+    phrases += [f"{text} for {n}" for text, n in zip(constraints[1:], n_met[1:], strict=True)]
+    return ", ".join(phrases)
 
 
 def _check_column(frame: "pd.DataFrame", name: str, place: str) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from carsim.base.errors import InputError
 from carsim.base.groups import grouped
+from carsim.base.paths import is_within
 from carsim.explore.study import MOST_POINTS, Study, value_of
 from carsim.machine.hardware import SECTION_COLUMNS
 
@@ -26,7 +27,7 @@ ALIKE_PATHS = (
     *SOFT_PATHS,
     "board",
     "machine.exchange_bytes_per_cycle",
-    *(f"machine.{name}.{each}" for name, names in SECTION_COLUMNS.items() for each in names),
+    *(f"machine.{section}.{name}" for section, names in SECTION_COLUMNS.items() for name in names),
 )
 """Axes in which designs that are simulated together may differ: of numbers, or as above. Designs
 whose buffers hold other numbers of tiles are not."""
@@ -41,15 +42,17 @@ class Point:
 
     Attributes:
         ordinal: Its place in the study.
-        id: Hash of all that its result depends on.
+        id: Hash of its content and of its axis values.
         values: Value of each axis, by name.
         changes: Fields to set, by path; pseudo paths among them.
+        key: Hash of its content: of all that its result depends on.
     """
 
     ordinal: int
     id: str
     values: Mapping[str, Any]
     changes: Mapping[str, Any]
+    key: str = ""
 
     def without(self, *paths: str) -> str:
         """Equal for points whose other changes are equal."""
@@ -57,7 +60,7 @@ class Point:
             {
                 path: value
                 for path, value in self.changes.items()
-                if not any(f"{path}.".startswith(f"{each}.") for each in paths)
+                if not any(is_within(path, left_out) for left_out in paths)
             }
         )
 
@@ -75,9 +78,8 @@ def make_points(study: Study) -> list[Point]:
     Raises:
         InputError: Too many, or none that passes the filters.
     """
-    drawn = grid_values(study) if study.file.sampling.method == "grid" else _drawn(study)
     points: dict[str, Point] = {}
-    for values in filter(partial(passes, study), drawn):
+    for values in sampled(study):
         point = make_point(study, len(points), values)
         points.setdefault(point.id, point)
     if not points:
@@ -85,11 +87,19 @@ def make_points(study: Study) -> list[Point]:
     return list(points.values())
 
 
+def sampled(study: Study) -> Iterator[dict[str, Any]]:
+    """Values of axes that a study draws and that pass its filters, repetitions among them."""
+    drawn = grid_values(study) if study.file.sampling.method == "grid" else _drawn(study)
+    return filter(partial(passes, study), drawn)
+
+
 def make_point(study: Study, ordinal: int, values: Mapping[str, Any]) -> Point:
     """The point of given axis values."""
     changes = changes_of(study, values)
-    text = _encode([study.inputs_sha256, sorted(changes.items()), sorted(values.items())])
-    return Point(ordinal, hashlib.sha256(text.encode()).hexdigest()[:32], dict(values), changes)
+    key = study.contents.key(changes)
+    text = _encode([key, sorted(values.items())])
+    identity = hashlib.sha256(text.encode()).hexdigest()[:32]
+    return Point(ordinal, identity, values=dict(values), changes=changes, key=key)
 
 
 def passes(study: Study, values: Mapping[str, Any]) -> bool:
@@ -97,15 +107,17 @@ def passes(study: Study, values: Mapping[str, Any]) -> bool:
     if not study.filters:
         return True
     point = Point(0, "", values, changes_of(study, values))
-    return all(each.holds(lambda name: field_of(study, point, name)) for each in study.filters)
+    look_up = partial(field_of, study, point)
+    return all(condition.holds(look_up) for condition in study.filters)
 
 
 def held_constraints(study: Study, point: Point, row: Mapping[str, Any]) -> list[bool]:
     """Truth of each constraint for a result."""
-    return [
-        each.holds(lambda name: row[name] if name in row else field_of(study, point, name))
-        for each in study.constraints
-    ]
+
+    def look_up(name: str) -> Any:
+        return row[name] if name in row else field_of(study, point, name)
+
+    return [constraint.holds(look_up) for constraint in study.constraints]
 
 
 def field_of(study: Study, point: Point, name: str) -> Any:
@@ -113,8 +125,10 @@ def field_of(study: Study, point: Point, name: str) -> Any:
     if name in point.values:
         return point.values[name]
     for path, value in point.changes.items():
-        if f"{name}.".startswith(f"{path}."):
+        if is_within(name, path):
             return value if name == path else value_of(value, name[len(path) + 1 :])
+    if name == "replay":
+        return True  # points replay unless they say false
     base = study.designs[point.changes["design"]] if "design" in point.changes else study.base
     return value_of(base, name)
 
@@ -129,6 +143,11 @@ def grid_values(study: Study) -> Iterator[dict[str, Any]]:
     names = [axis.name for axis in study.axes]
     for combination in itertools.product(*(axis.values for axis in study.axes)):
         yield dict(zip(names, combination, strict=True))
+
+
+def points_at_most(study: Study) -> int:
+    """Points of a study before filters: all combinations of values, or those that it draws."""
+    return study.file.sampling.points or math.prod(len(axis.values) for axis in study.axes)
 
 
 def check_size(study: Study) -> None:

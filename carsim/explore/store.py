@@ -1,10 +1,14 @@
 """The store of a study: a text file that survives Ctrl-C, kill -9, reboots and full disks.
 
 The first line has the facts of the study: which study, design, traces and code of carsim the
-results are of; the store serves no other. Each further line has the result of a point, and is on
-disk before the next points begin. A point's identity is the hash of its inputs; of two lines of one
-point, the later counts. Each line begins with a checksum: a line that does not match its checksum
-counts as not evaluated. One command writes at a time; others may read meanwhile, and write nothing.
+results are of. Each further line has the result of a point, and is on disk before the next points
+begin. Of two lines of one point, the later counts. Each line begins with a checksum: a line that
+does not match its checksum counts as not evaluated. One command writes at a time; others may read
+meanwhile, and write nothing.
+
+Results are kept by content (:mod:`carsim.explore.content`). A study that shares points with the
+stored one, because an axis has got a value for instance, takes over the store: results that are no
+point of it stay in the file, without a place in the study.
 
 Simplification: a file that was cut exactly behind a line looks like that of an interrupted sweep.
 Once a sweep has ended, the digests of its folder tell them apart.
@@ -18,6 +22,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from dataclasses import asdict
 from functools import partial
 from hashlib import sha256
 from importlib.metadata import version
@@ -29,16 +34,21 @@ from pydantic_core import from_json
 
 from carsim.base.digests import DIGESTS
 from carsim.base.errors import InputError
-from carsim.base.files import make_folder, reason, unwritable, write_whole
+from carsim.base.files import admit, make_folder, reason, unwritable, write_whole
+from carsim.base.plugins import plugins_by_name
 from carsim.base.text import shortened
 from carsim.base.yaml_file import shown
-from carsim.explore.code import code_sha256
+from carsim.explore.code import code_sha256, plugin_gap_of
 from carsim.explore.evaluate import Row
-from carsim.explore.points import Point
-from carsim.explore.study import Study, result_columns
+from carsim.explore.points import Point, changes_of
+from carsim.explore.shards import ALL_POINTS
+from carsim.explore.study import Study, result_columns, value_of
 
 STORE_FILE, LOCK_FILE, STUDY_FILE = "store.txt", "store.lock", "study.yaml"
-SCHEMA = "5"
+CERTIFICATE = "certificate.json"
+"""File beside the store of a front, see :mod:`carsim.explore.certificate`."""
+
+SCHEMA = "6"
 RESCUED = " (rescued)"
 """Ends the name of a study whose results come from a damaged store."""
 
@@ -46,12 +56,23 @@ FOREIGN = {
     "version": "was made by carsim {version}, not by this version",
     "code": "was made by other code of this carsim",
     "kind": "holds a {kind}, and this is none",
-    "fingerprint": "is of another study ({name}), or its study, design or traces have changed",
+    "shard": "holds {shard} of the study, and this is another part",
     "columns": "has other metrics than there are now",
 }
 """Fact that must be the same to go on with a store -> problem if it is not."""
 
-OWN = ("study", "objectives", "constraints", "within")
+OTHER_STUDY = "is of another study ({name}), or its study, design or traces have changed"
+
+OF_CODE = ("version", "code", "columns")
+"""Facts that other code of carsim changes."""
+
+REUSABLE = ("ok", "misfit")
+"""Status of results that are taken over by content. A refusal may quote the study, and is quick."""
+
+NOWHERE = -1
+"""Place in the study of a result that is no point of it."""
+
+OWN = ("study", "objectives", "constraints", "within", "points", "assumed")
 """Facts on which no result depends: those of the study with which a store goes on."""
 
 MOST_BYTES = 1 << 24
@@ -67,6 +88,7 @@ class _Place(NamedTuple):
     status: str
     begin: int
     size: int
+    key: str
 
 
 class Store(AbstractContextManager["Store"]):
@@ -78,6 +100,7 @@ class Store(AbstractContextManager["Store"]):
     Attributes:
         facts: Facts of the study; none in a store that has not been claimed.
         damaged: Lines that do not match their checksum.
+        others: Stores of other folders whose results are taken over by content.
 
     Raises:
         InputError: It cannot be read, or is no store.
@@ -87,10 +110,12 @@ class Store(AbstractContextManager["Store"]):
         self.path = path
         self.facts: dict[str, Any] = {}
         self.damaged: list[str] = []
+        self.others: list[Store] = []
         self._places: dict[str, _Place] = {}
+        self._by_key: dict[str, _Place] = {}
         self._size = 0
         self._file: BinaryIO = BytesIO()
-        if path is not None and os.path.lexists(path):
+        if path is not None and os.path.lexists(admit(path)):
             with ExitStack() as stack:  # which closes what is no store
                 try:
                     self._file = stack.enter_context(path.open("rb"))
@@ -107,7 +132,7 @@ class Store(AbstractContextManager["Store"]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def claim(self, study: Study, kind: str, points: int = 0) -> None:
+    def claim(self, study: Study, kind: str, points: int = 0, shard: str = ALL_POINTS) -> None:
         """Make it the store of a study, or make sure that it is.
 
         Damaged lines are dropped. Results that failed are forgotten, so that their points are tried
@@ -117,22 +142,29 @@ class Store(AbstractContextManager["Store"]):
             study: The study, of which a copy is written beside the store.
             kind: ``sweep``, ``front`` or ``search``.
             points: Points of the study, for readers of a part of them.
+            shard: Label of the part of the study that it holds.
 
         Raises:
-            InputError: It belongs to another study, or to other code of carsim.
+            InputError: It belongs to another study or shard, or to other code of carsim.
         """
         wanted = {
             "schema": SCHEMA,
             "version": version("carsim"),
             "code": code_sha256(),
+            "plugins": plugins_by_name(),
             "kind": kind,
+            "shard": shard,
+            "shards": [shard],
             "fingerprint": study.fingerprint,
             "name": study.name,
             "points": points,
             "within": None,
-            "pool": study.pool,
+            "accepted": [],
+            "assumed": study.assumed,
+            "expected": None if study.expected is None else asdict(study.expected),
             "study": study.text,
             "axes": [axis.name for axis in study.axes],
+            "axis_types": {axis.name: _type_names(axis.values) for axis in study.axes},
             "ends": study.ends,
             "objectives": study.objectives,
             "constraints": list(study.file.constraints),
@@ -144,9 +176,19 @@ class Store(AbstractContextManager["Store"]):
         for key, problem in FOREIGN.items():
             if self.facts.get(key) != wanted[key]:
                 cure = "name another folder, or go back to what made it"
-                raise InputError(str(self.path), problem.format(**{**wanted, **self.facts}), cure)
+                if key in OF_CODE:
+                    cure = "name another folder, or add `accept_code`, which checks the results"
+                text = problem.format(**{**wanted, **self.facts})
+                gap = plugin_gap_of(self.facts)
+                if key == "code" and gap is not None:
+                    text = gap.problem
+                    cure = f"{gap.cure}, or {cure}"
+                raise InputError(str(self.path), text, cure)
         self._report()
-        facts = self.facts | {key: wanted[key] for key in OWN}
+        if self.facts["fingerprint"] != wanted["fingerprint"]:
+            self._take_over(study, wanted)
+        own = [name for name in OWN if name != "points" or points]
+        facts = self.facts | {name: wanted[name] for name in own}
         if self.damaged or facts != self.facts:
             self._write(facts, self._lines())
         self._places = {key: at for key, at in self._places.items() if at.status != "failed"}
@@ -154,6 +196,7 @@ class Store(AbstractContextManager["Store"]):
             copy = self.path.with_name(STUDY_FILE)
             try:
                 self.path.with_name(DIGESTS).unlink(missing_ok=True)
+                self.path.with_name(CERTIFICATE).unlink(missing_ok=True)
                 copy.write_text(study.text, encoding="utf-8")
             except OSError as error:
                 raise unwritable(copy, error) from None
@@ -161,6 +204,10 @@ class Store(AbstractContextManager["Store"]):
     def prove(self, within: float) -> None:
         """Note that no point without a result is better than the front by more than this share."""
         self._write(self.facts | {"within": within}, self._lines())
+
+    def accept(self, facts: Mapping[str, Any]) -> None:
+        """Change facts of the code, after results were found equal."""
+        self._write({**self.facts, **facts}, self._lines())
 
     def add(self, results: Iterable[tuple[Point, Row]]) -> None:
         """Store results, all or none of them; those that are there already stay as they are.
@@ -170,12 +217,15 @@ class Store(AbstractContextManager["Store"]):
         """
         size, lines, places = self._size, [], {}
         for point, row in results:
-            if point.id not in self._places:
+            stored = self._places.get(point.id)
+            if stored is None or stored.ordinal == NOWHERE:
                 cells = [row.get(name) for name in self.facts["columns"]]
                 values = json.dumps(point.values, default=repr)
-                parts = point.id, str(point.ordinal), row["status"], values
+                parts = point.id, point.key, str(point.ordinal), row["status"], values
                 line = _line(*parts, json.dumps(cells, allow_nan=False))
-                places[point.id] = _Place(point.ordinal, row["status"], size, len(line))
+                places[point.id] = _Place(
+                    point.ordinal, row["status"], begin=size, size=len(line), key=point.key
+                )
                 lines.append(line)
                 size += len(line)
         self._append(b"".join(lines))
@@ -184,11 +234,24 @@ class Store(AbstractContextManager["Store"]):
 
     def finished(self) -> dict[str, str]:
         """Status of all points that have a result, by identity."""
-        return {key: place.status for key, place in self._places.items()}
+        return {key: at.status for key, at in self._places.items() if at.ordinal != NOWHERE}
 
     def counts(self) -> Counter[str]:
         """Results by status."""
-        return Counter(place.status for place in self._places.values())
+        return Counter(self.finished().values())
+
+    @property
+    def has_others(self) -> bool:
+        """Some results have no place in the study, or are in other stores."""
+        return bool(self.others or self._by_key)
+
+    def row_of(self, point: Point) -> Row | None:
+        """The result of a point of equal content, here or in another store; None without one."""
+        for store in (self, *self.others):
+            place = store._by_key.get(point.key)
+            if place is not None:
+                return store._row_at(place)
+        return None
 
     def rows(self) -> Iterator[tuple[int, dict[str, Any], Row]]:
         """(Ordinal, axis values, result) of all points, in the order of the study."""
@@ -202,9 +265,34 @@ class Store(AbstractContextManager["Store"]):
         Damaged lines are left out; the log names them.
         """
         self._report()
-        for line in self._lines():
-            _, _, ordinal, _, values, cells = line.split(b"\t")
+        for line in self._lines(with_nowhere=False):
+            _, _, _, ordinal, _, values, cells = line.split(b"\t")
             yield int(ordinal), from_json(values), from_json(cells)
+
+    def sound_lines(self) -> Iterator[tuple[str, str, bytes]]:
+        """(Identity, status, line) of all points that have a result, failed ones included.
+
+        Damaged lines are left out; the log names them.
+        """
+        self._report()
+        for key, place in self._places.items():
+            if place.ordinal == NOWHERE:
+                continue
+            self._file.seek(place.begin)
+            yield key, place.status, self._file.read(place.size)
+
+    def replace(self, facts: Mapping[str, Any], lines: Sequence[bytes]) -> None:
+        """Write other facts and lines of stores of this schema, in place of what it holds.
+
+        Args:
+            facts: Facts of the study.
+            lines: A line per point, as of :meth:`sound_lines`; they are put in the order of the
+                study.
+
+        Raises:
+            InputError: They cannot be written.
+        """
+        self._write(facts, sorted(lines, key=_ordinal_of))
 
     def rescue(self, path: Path) -> None:
         """Write a store of what is sound elsewhere; the name of its study says so.
@@ -236,16 +324,54 @@ class Store(AbstractContextManager["Store"]):
             if (text := _sound(line)) is None:
                 self.damaged.append(f"line {number}")
             else:
-                key, ordinal, status, _ = text.split(b"\t", 3)
-                place = _Place(int(ordinal), status.decode(), self._size, len(line))
-                self._places[key.decode()] = place
+                identity, key, ordinal, status, _ = text.split(b"\t", 4)
+                place = _Place(
+                    int(ordinal),
+                    status.decode(),
+                    begin=self._size,
+                    size=len(line),
+                    key=key.decode(),
+                )
+                self._places[identity.decode()] = place
             self._size += len(line)
+        self._by_key = {
+            place.key: place
+            for place in self._places.values()
+            if place.ordinal == NOWHERE and place.status in REUSABLE
+        }
 
-    def _lines(self) -> Iterator[bytes]:
-        """The line of each point, by ordinal."""
+    def index_all(self) -> None:
+        """Find all results by content, to take them over into another store."""
+        self._by_key = {at.key: at for at in self._places.values() if at.status in REUSABLE}
+
+    def _lines(self, *, with_nowhere: bool = True) -> Iterator[bytes]:
+        """The line of each point, by ordinal; those without a place in the study come first."""
         for place in sorted(self._places.values()):
-            self._file.seek(place.begin)
-            yield self._file.read(place.size)
+            if with_nowhere or place.ordinal != NOWHERE:
+                self._file.seek(place.begin)
+                yield self._file.read(place.size)
+
+    def _row_at(self, place: _Place) -> Row:
+        """The result of one line."""
+        self._file.seek(place.begin)
+        cells = from_json(self._file.read(place.size).rsplit(b"\t", 1)[1])
+        return dict(zip(self.facts["columns"], cells, strict=True))
+
+    def _take_over(self, study: Study, wanted: Mapping[str, Any]) -> None:
+        """Make it the store of another study that has some of its points.
+
+        All results lose their place; points of the study find them by content.
+
+        Raises:
+            InputError: None of its points is one of the study.
+        """
+        lines = list(self._lines())
+        if lines and not any(_is_of(study, line) for line in lines):
+            problem = OTHER_STUDY.format(**self.facts)
+            cure = "name another folder, and this one as `reuse` to take over equal points"
+            raise InputError(str(self.path), problem, cure)
+        facts = {**wanted, "accepted": self.facts["accepted"]}
+        self._write(facts, [_placed(line, NOWHERE) for line in lines])
 
     def _append(self, text: bytes) -> None:
         if self.path is None:
@@ -291,6 +417,37 @@ def _sound(line: bytes) -> bytes | None:
     """A line without its checksum; None if it is damaged."""
     expected, _, text = line.partition(b"\t")
     return text if line.endswith(b"\n") and expected == checksum(text[:-1]) else None
+
+
+def _type_names(values: Iterable[Any]) -> list[str]:
+    """Names of the types of some values, such as ``float`` and ``int``."""
+    return sorted({type(value).__name__ for value in values})
+
+
+def _ordinal_of(line: bytes) -> int:
+    """Place of a line's point in the study."""
+    return int(line.split(b"\t", 4)[3])
+
+
+def _placed(line: bytes, ordinal: int) -> bytes:
+    """A line with another place in the study."""
+    _, identity, key, _, *rest = line[:-1].decode().split("\t")
+    return _line(identity, key, str(ordinal), *rest)
+
+
+def _is_of(study: Study, line: bytes) -> bool:
+    """The result of a line is that of a point of a study, as far as axes have the same names."""
+    _, _, key, _, _, values, _ = line.split(b"\t")
+    stored = from_json(values)
+    for axis in study.axes:
+        if axis.name not in stored:
+            usual = [value for value in axis.values if value == value_of(study.base, axis.name)]
+            if not usual:
+                return False
+            stored[axis.name] = usual[0]
+        elif stored[axis.name] not in axis.values:
+            return False
+    return study.contents.key(changes_of(study, stored)) == key.decode()
 
 
 def _line(*parts: str) -> bytes:
@@ -352,7 +509,7 @@ def open_store(folder: str | Path) -> Store:
     Raises:
         InputError: There is none, or it is of another schema.
     """
-    path = Path(folder) / STORE_FILE
+    path = admit(Path(folder) / STORE_FILE)
     if not os.path.isfile(path):  # noqa: PTH113 - never raises, whatever the path
         if os.path.isfile(Path(folder) / LOCK_FILE):  # noqa: PTH113
             problem, cure = "has no result yet", "wait for its sweep, or start that again"

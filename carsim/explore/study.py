@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,24 +13,32 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from carsim.base.errors import InputError
 from carsim.base.files import read_text
+from carsim.base.paths import is_within, overlap, overlapping
+from carsim.base.plugins import load_named
+from carsim.base.registry import KindsOf, Registry
 from carsim.base.section import Section, explained, field_problems, file_schema, sections_of
 from carsim.base.text import closest
 from carsim.base.yaml_file import MAX_BYTES, line_of, mapping_of, shown, yaml_text
 from carsim.decisions.trace import Trace, load_trace
 from carsim.decisions.trace.shipped import trace_path
-from carsim.design import Design
+from carsim.design import Design, override
 from carsim.design.load import MODEL_FILE, PRESET_PATHS, design_path, preset
 from carsim.explore.axis import PSEUDO_PATHS, VIDEO_PATHS, Axis, parse_axis
+from carsim.explore.content import Contents
 from carsim.explore.expression import Expression
 from carsim.explore.pareto import direction_of
-from carsim.hardware.expected import expected_of
+from carsim.hardware.expected import Expected
 from carsim.metrics import METRICS
 from carsim.metrics.table import WITHOUT_DENSE
-from carsim.runs.first import open_design
+from carsim.runs.assumed import assumed_of
+from carsim.runs.opening import open_design
 from carsim.workload.workload import Workload, workload_of
 
 MOST_POINTS = 1_000_000
 """Points of one study at most; more is a mistake in an axis."""
+
+EXPECTED_FIELDS = ("machine.overheads", "board.technology", "board.preset")
+"""Fields on which the factor between expected and simulated time depends."""
 
 OUTCOME = ("status", "reason", "seconds")
 """Columns of a result before its metrics. Of ``status``, only ``ok`` is an answer: ``misfit`` does
@@ -149,12 +158,29 @@ class Study:
         return {name: [min(values), max(values)] for name, values in numbers.items()}
 
     @property
-    def pool(self) -> str:
-        """Published systems whose factor on times holds for all points; empty if points differ."""
-        pools = {expected_of(each.machine.overheads).pool for each in self.designs.values()}
-        paths = {*self.file.set}.union(*(axis.paths for axis in self.axes))
-        known = not any(path.startswith(("machine.overheads", *PRESET_PATHS)) for path in paths)
-        return pools.pop() if known and len(pools) == 1 else ""
+    def expected(self) -> Expected | None:
+        """The factor on times that holds for all points; None if points may differ in it."""
+        changed = {*self.file.set}.union(*(axis.paths for axis in self.axes))
+        if any(overlap(path, field) for path in changed for field in EXPECTED_FIELDS):
+            return None
+        designs = self.designs.values()
+        # A calibration widens the interval for models that were not measured.
+        is_calibrated = any(design.machine.overheads.calibration for design in designs)
+        if is_calibrated and any(overlap(path, "model") for path in changed):
+            return None
+        factors = {design.expected for design in designs}
+        return factors.pop() if len(factors) == 1 else None
+
+    @property
+    def assumed(self) -> str:
+        """What is assumed of all points, in one line; the axes that vary it are named."""
+        axes = {path: axis.name for axis in self.axes for path in axis.paths}
+        design = self.base
+        # A preset of the model or the board is merged beneath the file, which is read again then.
+        fixed = {p: v for p, v in self.file.set.items() if p not in (*PSEUDO_PATHS, *PRESET_PATHS)}
+        with suppress(InputError):
+            design = override(design, fixed)
+        return assumed_of(design, varied=axes)
 
     @property
     def no_points(self) -> InputError:
@@ -178,6 +204,11 @@ class Study:
         )
 
     @cached_property
+    def contents(self) -> Contents:
+        """Contents of its points."""
+        return Contents(self)
+
+    @cached_property
     def fingerprint(self) -> str:
         """Hash of all that a store depends on; prose, objectives and constraints are left out."""
         prose = {"name", "description", "objectives", "constraints"}
@@ -185,21 +216,47 @@ class Study:
         return _sha256({"file": file, "inputs": self.inputs_sha256})
 
 
-def load_study(path: str | Path, workload: Workload | None = None) -> Study:
+def study_of_axes(
+    design: str | Path, axes: Mapping[str, Any], workload: Workload | str | None = None
+) -> Study:
+    """A study of a design over axes, without a file.
+
+    Args:
+        design: A design file, or a shipped name.
+        axes: Field -> its values, as in a study file.
+        workload: What is decoded, such as ``video:8``; by default what the model makes.
+
+    Raises:
+        InputError: As of :func:`load_study`.
+    """
+    if workload is None:
+        work = Workload(open_design(str(design)).model.makes)
+    else:
+        work = workload_of(workload)
+    contents = {"design": str(design), "workload": work.text, "axes": dict(axes)}
+    return load_study(contents)
+
+
+def load_study(path: str | Path | Mapping[str, Any], workload: Workload | None = None) -> Study:
     """Read a study file, its design, and its traces.
 
     Args:
-        path: The YAML file; files that it names are relative to its folder.
+        path: The YAML file, or a mapping of what would stand in it; files that it names are
+            relative to its folder, or to the working directory.
         workload: What is decoded in place of what the file says.
 
     Raises:
         InputError: Anything wrong with it: an unknown key or field path, an empty axis, a condition
             that is none, a file that is not there.
     """
-    path = Path(path)
-    place, folder = str(path), path.resolve().parent
-    try:
+    if isinstance(path, Mapping):
+        place, folder, stem = "study", Path.cwd(), "study"
+        text = yaml_text(dict(path))
+    else:
+        path = Path(path)
+        place, folder, stem = str(path), path.resolve().parent, path.stem
         text = read_text(path, MAX_BYTES, "name a study file")
+    try:
         contents, written = mapping_of(text, place), text
         if workload is not None:
             contents = {**contents, "workload": workload.text}
@@ -211,6 +268,8 @@ def load_study(path: str | Path, workload: Workload | None = None) -> Study:
     file, work = _decoded(file, folder, place)
     places = {n: f"{place}:{line_of(written, 'axes', n)}: $.axes.{n}" for n in file.axes}
     axes = tuple(parse_axis(name, body, places[name]) for name, body in file.axes.items())
+    if workload is not None:
+        _check_workload_holds(axes, place)
     paths = _design_paths(file, axes, folder, place)
     trace_files = [*file.traces]
     for value in _values_of("trace", axes):
@@ -219,7 +278,7 @@ def load_study(path: str | Path, workload: Workload | None = None) -> Study:
         _workload(value, f"{place}: $.axes: workload")
     study = Study(
         file=file,
-        name=_printable(file.name or path.stem),
+        name=_printable(file.name or stem),
         text=text,
         axes=axes,
         filters=tuple(Expression(text, f"{place}: $.filters") for text in file.filters),
@@ -301,13 +360,24 @@ def _values_of(path: str, axes: Sequence[Axis]) -> Iterator[Any]:
                 yield changes[path]
 
 
+def _check_workload_holds(axes: Sequence[Axis], place: str) -> None:
+    """Refuse a workload from outside of the file if each point says itself what it decodes."""
+    for axis in axes:
+        for path in sorted(axis.paths & {"workload", "trace"}):
+            problem = f"says what is decoded, and so does {path} of the axis {axis.name}"
+            raise InputError("`workload`", problem, f"leave it out, or the axis in {place}")
+
+
 def _check_names(study: Study, place: str) -> None:
     """Refuse filters, objectives and constraints over what is not there."""
     axes = {axis.name for axis in study.axes}
+    changed = {*study.file.set}.union(*(axis.paths for axis in study.axes))
     for metric in study.file.objectives:
         METRICS.find(metric, f"{place}: $.objectives")
     for kind, conditions in (("filters", study.filters), ("constraints", study.constraints)):
         for name in sorted({name for each in conditions for name in each.names} - axes):
+            if kind == "filters" and (name == "replay" or name in changed & {*PSEUDO_PATHS}):
+                continue  # no field of a design, but a value that points set
             if kind == "filters" or "." in name:
                 _check_path(study.base, name, f"{place}: $.{kind}")
             else:
@@ -315,8 +385,10 @@ def _check_names(study: Study, place: str) -> None:
 
 
 def _check_paths(study: Study, place: str, places: Mapping[str, str]) -> None:
-    """Refuse what no point could set, and what two axes, with places of their own, would set."""
-    owner = dict.fromkeys(study.file.set, "set")
+    """Refuse what no point could set, and fields that two axes, or an axis and `set`, would set."""
+    _load_kinds(study)
+    _check_together(study.file.set, f"{place}: $.set")
+    setter = dict.fromkeys(study.file.set, "set")
     for dotted in set(study.file.set).difference(VIDEO_PATHS):
         _check_path(study.base, dotted, f"{place}: $.set", study.file.set[dotted])
     for axis in study.axes:
@@ -327,14 +399,46 @@ def _check_paths(study: Study, place: str, places: Mapping[str, str]) -> None:
             if dotted not in PSEUDO_PATHS:
                 below = where + ".choice" * (axis.sets is not None)
                 _check_path(study.base, dotted, below, *_values_of(dotted, [axis]))
-            if dotted in owner:
-                problem = f"{dotted} is set by {owner[dotted]}, too"
-                raise InputError(where, problem, "set it in one place")
-            owner[dotted] = f"the axis {axis.name}"
+        for fields in (axis.sets or {}).values():
+            _check_together(fields, f"{where}.choice")
+        for dotted in sorted(axis.paths):
+            _check_alone(dotted, setter, where)
+        setter |= dict.fromkeys(axis.paths, f"the axis {axis.name}")
     sampling = study.file.sampling
     if (sampling.method == "lhs") != (sampling.points is not None):
         problem, cure = "lhs needs a number of points, and a grid has none", "give both or neither"
         raise InputError(f"{place}: $.sampling.points", problem, cure)
+
+
+def _check_together(paths: Iterable[str], place: str) -> None:
+    """Refuse two fields of one mapping if one lies within the other: it would be set twice."""
+    pair = overlapping(paths)
+    if pair is not None:
+        outer, inner = pair
+        problem = f"sets {inner}, and {outer}, which holds it"
+        raise InputError(place, problem, f"set it in one place: within {outer}")
+
+
+def _check_alone(path: str, setter: Mapping[str, str], place: str) -> None:
+    """Refuse a field that another axis or `set` sets as well, in whole or in part.
+
+    The order of the axes would decide which of the two holds.
+
+    Args:
+        path: The field.
+        setter: Fields that are set already, each with its axis or ``set``.
+        place: The axis of the field, in errors.
+    """
+    for other, name in setter.items():
+        if path == other:
+            raise InputError(place, f"{path} is set by {name}, too", "set it in one place")
+        if overlap(path, other):
+            relation = "holds" if is_within(other, path) else "is part of"
+            problem = f"{path} {relation} {other}, which {name} sets"
+            raise InputError(place, problem, "set it in one place")
+        if {path, other} == {"workload", "trace"}:
+            problem = f"{path} says what is decoded, and so does {other} of {name}"
+            raise InputError(place, problem, "leave one of them out")
 
 
 def _check_path(base: Design, dotted: str, place: str, *values: Any) -> None:
@@ -347,6 +451,8 @@ def _check_path(base: Design, dotted: str, place: str, *values: Any) -> None:
             preset(dotted.partition(".")[0], value, place)
         return
     holders: list[Any] = [base]
+    registries: list[Registry[Any]] = []
+    outer_registries: list[Registry[Any]] = []
     for part in dotted.split("."):
         fields = [_fields(holder) for holder in holders]
         known = sorted({key for each in fields for key in each})
@@ -355,7 +461,13 @@ def _check_path(base: Design, dotted: str, place: str, *values: Any) -> None:
             problem = f"no field {shown(part)} in {shown(dotted)}"
             raise InputError(place, problem, closest(part, known) + hint)
         kinds = [_kind(each) for each in holders if part in _fields(each)]
+        outer_registries = registries
+        registries = [registry for holder in holders for registry in _registries(holder, part)]
         holders = [inner for each in fields for inner in each.get(part, ())]
+    if outer_registries and dotted.endswith(".kind"):
+        for value in values:
+            outer_registries[0].find(value, place)
+        return
     for value in values if all(issubclass(kind, BaseModel) for kind in kinds) else ():
         problems = [field_problems(kind, part, value) for kind in kinds]
         if all(problems):
@@ -375,9 +487,41 @@ def _fields(holder: Any) -> dict[str, list[Any]]:
     if not issubclass(kind, BaseModel):
         return {}
     return {
-        name: [getattr(holder, name, None), *sections_of(field.annotation)]
+        name: [
+            getattr(holder, name, None),
+            *sections_of(field.annotation),
+            *_outside_kinds(holder, name),
+        ]
         for name, field in kind.model_fields.items()
     }
+
+
+def _registries(holder: Any, field_name: str) -> list[Registry[Any]]:
+    """The registry of the kinds that a field of a section takes; none for any other field."""
+    kind = _kind(holder)
+    if not issubclass(kind, BaseModel) or field_name not in kind.model_fields:
+        return []
+    marks = kind.model_fields[field_name].metadata
+    return [mark.registry for mark in marks if isinstance(mark, KindsOf)]
+
+
+def _outside_kinds(holder: Any, field_name: str) -> list[Any]:
+    """Kinds from outside that may stand in a field of a section."""
+    registries = _registries(holder, field_name)
+    return [registry[name] for registry in registries for name in registry.outside]
+
+
+def _load_kinds(study: Study) -> None:
+    """Import the installed kinds that a study names, so that their fields are known."""
+    kind_paths = {path for path in study.file.set if path.endswith(".kind")}
+    names = [study.file.set[path] for path in kind_paths]
+    for axis in study.axes:
+        for path in axis.paths:
+            if path.endswith(".kind"):
+                names += _values_of(path, [axis])
+    for name in names:
+        if isinstance(name, str):
+            load_named(name)
 
 
 def study_schema() -> dict[str, Any]:

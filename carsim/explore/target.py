@@ -1,64 +1,168 @@
 """Find the machine that reaches a target at the least cost, among boards and chips.
 
-Model: every preset of a board is a machine; some give one for each choice of memory
-(:meth:`~carsim.hardware.technology.Technology.choices`). On each machine, and for each of
-:data:`BATCHES`, the largest of :data:`SIZES` that fits is simulated. Where it reaches the target,
-bisection finds the smallest that does. Machines are looked at in the order of their least price,
-until two presets reach the target for less than the next one costs at least.
+The machines are those of :mod:`carsim.explore.space`. The search has three stages.
 
-Precision is W4A8 with 8-bit keys and values; what it costs in quality is not known here.
+1. *Ladder*: for each board, choice of memory and batch, bisection finds the smallest machine of a
+   ladder of sizes that reaches the target.
+2. *Steps*: each field, and each pair of fields, of the best machine is changed by one step. What
+   costs less and reaches the target is kept, until nothing improves.
+3. *Proof*: branch and bound over boxes of machines (:mod:`carsim.explore.optimistic`). A box is
+   ruled out if not even its optimistic figures reach the target, if it cannot fit, or if it costs
+   at least as much as the best machine. Small boxes are simulated machine by machine.
 
-Simplifications: a larger array is never slower; clocks are the presets'; of each machine, the
-smallest arrays that reach the target count, whatever is minimised.
+The proof closes if no box is left; then no machine of the space is better. It stops after
+:data:`MOST_SPLITS` boxes or :data:`MOST_SIMULATED` machines; then the answer is the best of those
+that were tried, and the boxes that are left give the least cost that is not ruled out.
+
+Simplifications: quality at a precision is not known here; boards come as in a shop, chips with the
+choices of memory of their technology; of machines of equal cost, the fastest that was found counts.
 """
 
+import heapq
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache, partial
-from math import fsum, inf, nan
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import combinations, count, product
+from math import fsum, inf
 from typing import Any, NamedTuple
 
+from carsim.account.limits import shares_by_limit
 from carsim.base.errors import InputError
-from carsim.base.text import choose
 from carsim.cost.fit import least_buffers_kib
-from carsim.decisions.choose import Sources
 from carsim.decisions.trace import load_trace
-from carsim.design import Design, override
-from carsim.design.load import design_of, preset_board, shipped_presets
-from carsim.explore.evaluate import Asked, Fitted, Machines
+from carsim.design import Design
+from carsim.explore.bench import Bench, Measured
+from carsim.explore.evaluate import Fitted
 from carsim.explore.expression import Expression
+from carsim.explore.optimistic import Box, Optimist
+from carsim.explore.possible import Interval, could_hold, limits_of
+from carsim.explore.space import (
+    ACTIVATION_BUFFER,
+    ALL_BOARDS,
+    BATCH,
+    CLOCK,
+    COLS,
+    CORES,
+    EXPONENTIALS,
+    KV_BUFFER,
+    LANES,
+    MAPPING,
+    MEMORY,
+    ROWS,
+    TILE,
+    WEIGHT_BUFFER,
+    Space,
+    Values,
+    spaces_of,
+)
 from carsim.hardware.mapping import MAPPINGS
-from carsim.hardware.technology import TECHNOLOGIES
-from carsim.hardware.technology.price import Price, total
-from carsim.machine.limits import shares_by_limit
-from carsim.metrics import METRICS, Setting, Value, figures
-from carsim.runs.first import Choice, Wish
-from carsim.runs.pipeline import fit_of, sources_of
+from carsim.hardware.technology.price import Price
+from carsim.metrics import METRICS, Value
 from carsim.workload.workload import Workload
 
-BATCHES = (32, 16, 8, 4, 2, 1)
-
-
-Size = tuple[int, int, int]
-SIZES: tuple[Size, ...] = (
-    *((1, 16, 16), (1, 24, 16), (1, 32, 16), (1, 48, 16), (1, 32, 32), (2, 24, 32), (2, 32, 32)),
-    *((4, 24, 32), (4, 32, 32), (4, 48, 32), (4, 64, 32), (8, 48, 32), (8, 64, 32), (8, 80, 32)),
-    *((8, 96, 32), (8, 64, 64), (8, 96, 64), (8, 128, 64)),
+Rung = tuple[int, int, int]
+LADDER: tuple[Rung, ...] = (
+    (1, 16, 16),
+    (1, 24, 16),
+    (1, 32, 16),
+    (1, 48, 16),
+    (1, 32, 32),
+    (2, 24, 32),
+    (2, 32, 32),
+    (4, 24, 32),
+    (4, 32, 32),
+    (4, 48, 32),
+    (4, 64, 32),
+    (8, 48, 32),
+    (8, 64, 32),
+    (8, 96, 32),
+    (8, 64, 64),
+    (8, 96, 64),
+    (8, 128, 64),
+    (8, 96, 128),
+    (8, 128, 128),
+    (16, 96, 128),
+    (16, 128, 128),
+    (16, 192, 128),
+    (16, 256, 128),
+    (16, 192, 256),
+    (16, 256, 256),
 )
-"""Cores, and rows and columns of their arrays: from 256 multipliers to 65,536, in steps of a third
-and a half."""
+"""Cores, and rows and columns of their arrays, in steps of a third and a half. The first stage
+starts from these; the others leave them."""
+
+PRODUCTS_OF_SCORE = 256
+"""Multiply-accumulates for each exponential of attention with heads of 128 elements."""
+
+ROOMS = (1, 8, 64)
+"""Activation buffers of the ladder, as multiples of the smallest: a larger one passes over the
+weights of a prompt less often."""
+
+ROUND_TRIP = 64
+"""Machines that are simulated together in the second stage."""
+
+SMALL_BOX = 32
+"""Machines of a box that is simulated instead of being split."""
+
+MOST_SPLITS = 10_000
+"""Boxes that the proof splits."""
+
+MOST_SIMULATED = 3_000
+"""Machines that the proof simulates."""
+
+LEAST_GAIN = 1e-3
+"""Share by which a machine of equal cost must be faster to count as better."""
 
 SAY = "compare metrics with numbers, say frames_per_s >= 2 and latency_s <= 20"
 """Cure of a target that makes no sense."""
 
-EVERY = "all"
-"""Stands for all boards, as a kind of technology stands for those that are made in it."""
-
 WHOLE = next(kind for kind, mapping in MAPPINGS.items() if not mapping.needs_broadcast)
 SPLIT = next(kind for kind, each in MAPPINGS.items() if each.splits_attention and each.splits_mlp)
-"""Mappings: of whole sequences, and where there are fewer of them than cores."""
+"""Mappings of the ladder: of whole sequences, and where there are fewer of them than cores."""
+
+ENERGIES = frozenset({"energy_per_video_j"})
+"""Metrics of energy that have an optimistic figure."""
+
+Tell = Callable[[str], None]
+
+
+def all_of(conditions: Sequence[str]) -> Expression:
+    """One target from several conditions, all of which must hold.
+
+    Raises:
+        InputError: One of them is no condition.
+
+    >>> all_of(["latency_s <= 2", "cost_usd < 50"]).text
+    'latency_s <= 2 and cost_usd < 50'
+    """
+    parts = [Expression(text, "`target`", SAY).text.strip() for text in conditions]
+    if len(parts) == 1:
+        return Expression(parts[0], "`target`", SAY)
+    joined = [f"({text})" if " or " in f" {text} " else text for text in parts]
+    return Expression(" and ".join(joined), "`target`", SAY)
+
+
+def check_target(target: Expression) -> None:
+    """Refuse a target over what is no metric, and one that asks for less of what is better.
+
+    Raises:
+        InputError: No such metric, no comparison, or a limit on the wrong side.
+    """
+    for name in sorted(target.names):
+        METRICS.find(name, "`target`")
+    if not target.compares or not target.names:
+        raise InputError("`target`", f"{target.text} compares no metric", SAY)
+    for limit in limits_of(target):
+        better = METRICS[limit.name].better
+        if better == ("higher" if limit.is_most else "lower"):
+            wrong, right = ("<=", ">=") if limit.is_most else (">=", "<=")
+            problem = (
+                f"{limit.name} {wrong} {limit.number:g} asks for a worse machine: "
+                f"{'more' if better == 'higher' else 'less'} of {limit.name} is better"
+            )
+            cure = f"did you mean {limit.name} {right} {limit.number:g}?"
+            raise InputError("`target`", problem, cure)
 
 
 @dataclass(frozen=True)
@@ -70,233 +174,642 @@ class Wanted:
         target: Condition on metrics.
         minimise: Metric of which less is better.
         model: Preset of the model.
-        boards: Presets of boards, kinds of technology, or :data:`EVERY`.
+        boards: Presets, files or kinds of boards, or :data:`~carsim.explore.space.ALL_BOARDS`.
+        bits: Bits of a weight that are allowed, None being those of the model's own file; left
+            out: those of the file; 4 for a preset, 8 where it is a network.
+        axes: Values of axes of the space in place of the usual ones.
     """
 
     workload: Workload | None
     target: Expression
     minimise: str = "cost_usd"
     model: str = "vila_u_7b"
-    boards: tuple[str, ...] = (EVERY,)
+    boards: tuple[str, ...] = (ALL_BOARDS,)
+    bits: tuple[int | None, ...] | None = None
+    axes: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in sorted(self.target.names):
-            METRICS.find(name, "`target`")
-        if not self.target.compares or not self.target.names:
-            problem = f"{self.target.text} compares no metric"
-            raise InputError("`target`", problem, SAY)
+        check_target(self.target)
         if METRICS.find(self.minimise, "`minimise`").better != "lower":
             problem = f"less of {self.minimise} is not better"
             raise InputError("`minimise`", problem, "name a metric such as cost_usd")
 
-    def nearness(self, found: "SizedMachine") -> float:
+    def nearness(self, machine: "SizedMachine") -> float:
         """The first metric of the target, more being better; it orders what does not reach it."""
-        name = min(self.target.names, default="tokens_per_s")
-        return found.value(name) * (-1 if METRICS[name].better == "lower" else 1)
+        first = next(iter(limits_of(self.target)), None)
+        name = first.name if first else min(self.target.names)
+        return machine.value(name) * (-1 if METRICS[name].better == "lower" else 1)
 
-    def order(self, found: "SizedMachine") -> tuple[float, float]:
-        """Least first of what is to be small; of equals, the nearest to the target, or beyond."""
-        return found.value(self.minimise), -self.nearness(found)
+    def order(self, machine: "SizedMachine") -> tuple[float, float, int]:
+        """Least first of what is minimised; of equals, the fastest; of these, the smallest."""
+        return machine.value(self.minimise), -self.nearness(machine), machine.bulk
 
     @property
     def what(self) -> str:
         """The workload in a word."""
         return "the usual work" if self.workload is None else self.workload.text
 
-    @property
-    def presets(self) -> list[str]:
-        """Presets of the boards.
 
-        Raises:
-            InputError: No such board.
-        """
-        made = {name: preset_board(name, "`boards`") for name in shipped_presets()["board"]}
-        groups = {EVERY: [*made]}
-        for kind, technology in TECHNOLOGIES.items():
-            groups[kind] = [n for n in made if isinstance(made[n].technology, technology)]
-        groups |= {name: [name] for name in made}
-        for board in self.boards:
-            if board not in groups:
-                raise InputError("`boards`", f"no board {board!r}", choose(board, groups))
-        return [*dict.fromkeys(name for board in self.boards for name in groups[board])]
-
-
-class SizedMachine(NamedTuple):
-    """A machine that was looked at, with the best design that was found on it.
+@dataclass(frozen=True, eq=False)
+class SizedMachine:
+    """A machine that was simulated.
 
     Attributes:
-        preset: Preset of the board.
-        choice: What was chosen of it; may be empty.
-        design: The design.
-        figures: Its metrics.
+        space: The space that it is of.
+        values: Its value of each axis.
+        measured: The design and its simulation.
         reaches: It reaches the target.
-        limits: Shares of the time by limit, most first.
-        gbps: Peak rate of the memories that it uses.
-        prices: US dollars by part.
     """
 
-    preset: str
-    choice: str
-    design: Design
-    figures: Mapping[str, Value]
+    space: Space
+    values: Values
+    measured: Measured
     reaches: bool
-    limits: Mapping[str, float]
-    gbps: float
-    prices: tuple[Price, ...]
+
+    @property
+    def preset(self) -> str:
+        """The board."""
+        return self.space.board
+
+    @property
+    def choice(self) -> str:
+        """The choice of its technology in words; may be empty."""
+        return str(self.values[MEMORY])
+
+    @property
+    def design(self) -> Design:
+        """The design."""
+        return self.measured.design
+
+    @property
+    def figures(self) -> Mapping[str, Value]:
+        """Its metrics."""
+        return self.measured.figures
+
+    @property
+    def limits(self) -> Mapping[str, float]:
+        """Shares of the time by limit, most first."""
+        return shares_by_limit(self.measured.row.limits)
+
+    @property
+    def gbps(self) -> float:
+        """Peak rate of the memories that it uses."""
+        memories = self.design.board.memories
+        return fsum(memories[name].peak_gbps for name in self.design.machine.memories_in_use)
+
+    @property
+    def prices(self) -> tuple[Price, ...]:
+        """US dollars by part."""
+        return self.measured.fit.prices
 
     @property
     def machine(self) -> str:
-        """Preset and choice."""
+        """Board and choice."""
         return f"{self.preset}, {self.choice}" if self.choice else self.preset
+
+    @property
+    def bulk(self) -> int:
+        """Multipliers, lanes and KiB of buffers of all cores together."""
+        return self.design.machine.bulk
 
     def value(self, name: str) -> float:
         """A figure; infinite where there is none."""
-        found = self.figures[name]
-        return float(found) if isinstance(found, int | float) else inf
+        figure = self.figures[name]
+        return float(figure) if isinstance(figure, int | float) else inf
 
 
-def search_target(wanted: Wanted) -> list[SizedMachine]:
-    """The best of each machine that was looked at, those that reach the target first.
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Outcome of a search.
+
+    Attributes:
+        machines: The best of each board and choice that was looked at; those that reach the target
+            come first, the best of all before all.
+        spaces: The spaces that were searched.
+        simulated: Machines that were simulated.
+        is_closed: Every other machine of the spaces is ruled out by bounds.
+        least: No machine that reaches the target has less of what is minimised; -inf if unknown.
+        unfit: Boards on which no machine that was tried fits.
+        is_binding: Some machine that was simulated misses the target.
+    """
+
+    machines: Sequence[SizedMachine]
+    spaces: Sequence[Space]
+    simulated: int
+    is_closed: bool
+    least: float
+    unfit: Sequence[str]
+    is_binding: bool
+
+    @property
+    def best(self) -> SizedMachine | None:
+        """The machine that reaches the target at the least cost; None if none does."""
+        first = next(iter(self.machines), None)
+        return first if first is not None and first.reaches else None
+
+    @property
+    def size(self) -> int:
+        """Machines of all spaces."""
+        return sum(space.size for space in self.spaces)
+
+
+def search_target(
+    wanted: Wanted, tell: Tell = lambda now: None, most_splits: int = MOST_SPLITS
+) -> Answer:
+    """The machine of least cost that reaches a target, with what is proven of it.
+
+    Args:
+        wanted: What is asked for.
+        tell: Is told what is being done.
+        most_splits: Boxes that the proof splits at most.
 
     Raises:
         InputError: No such board or model, or a workload that the model cannot decode.
     """
-    search = _Search(wanted)
-    tried: list[SizedMachine] = []
-    for machine in sorted(search.machines(), key=lambda each: (each.least_usd, each.preset)):
-        prices = [(each.value("cost_usd"), each.preset) for each in tried if each.reaches]
-        least = {preset: usd for usd, preset in sorted(prices, reverse=True)}
-        enough = sorted(least.values())[1:2]
-        if wanted.minimise == "cost_usd" and enough and machine.least_usd > enough[0]:
-            break
-        if found := search.best(machine):
-            tried.append(found)
-    for name in (*wanted.target.names, wanted.minimise) if tried else ():
-        if all(each.figures[name] is None for each in tried):
-            where = "`target`" if name in wanted.target.names else "`minimise`"
-            problem = f"{name} has no value for {wanted.what} on these boards"
-            raise InputError(where, problem, "name another metric")
-    return sorted(tried, key=lambda each: (not each.reaches, *wanted.order(each)))
+    return _Search(wanted, tell, most_splits).answer()
 
 
-class _Machine(NamedTuple):
-    """A board with what is chosen of it, its least price, and its smallest design."""
+Place = tuple[Any, ...]
 
-    least_usd: float
-    preset: str
-    choice: str
-    base: Design
+
+class _Node(NamedTuple):
+    """A box that the proof has not looked at yet; they are taken in this order.
+
+    Attributes:
+        least: No machine of the box has less of what is minimised.
+        turn: Decides between equals: the box that was made last, and of halves the faster one.
+        box: The box.
+        costs: Intervals of its costs.
+    """
+
+    least: float
+    turn: int
+    box: Box
+    costs: Mapping[str, Interval]
 
 
 class _Search:
     """One search; keeps what its machines share."""
 
-    def __init__(self, wanted: Wanted) -> None:
-        self._wanted = wanted
-        self._machines = Machines("fluid")
-        self._sources: dict[int, Sources] = {}
+    def __init__(self, wanted: Wanted, tell: Tell, most_splits: int) -> None:
+        self._wanted, self._tell = wanted, tell
+        self._most_splits = most_splits
+        self._bench = Bench(wanted.workload)
+        self._optimist = Optimist(self._bench)
         traces = wanted.workload.traces if wanted.workload else ()
-        self._scope = load_trace(traces[0]).meta.decision_scope if traces else "row"
+        scope = load_trace(traces[0]).meta.decision_scope if traces else "row"
+        self._spaces = spaces_of(
+            wanted.boards,
+            wanted.model,
+            bits=wanted.bits,
+            scope=scope,
+            axes=wanted.axes,
+            workload=wanted.workload,
+        )
+        self._names = {*wanted.target.names, wanted.minimise}
+        self._tried: dict[Place, SizedMachine | None] = {}
+        self._best: SizedMachine | None = None
+        self._reached: dict[tuple[Any, ...], SizedMachine] = {}
+        self._nearest: dict[tuple[Any, ...], SizedMachine] = {}
+        self._is_sound = True
 
-    def machines(self) -> Iterator[_Machine]:
-        """Every machine, none simulated."""
-        for preset in self._wanted.presets:
-            base = self._smallest(preset)
-            for text, changes in base.board.technology.choices(base.board):
-                design = override(base, dict(changes)) if changes else base
-                price = total(design.board.technology.prices(design))
-                yield _Machine(inf if price is None else price.value, preset, text, design)
-
-    def best(self, machine: _Machine) -> SizedMachine | None:
-        """The best design that reaches the target, else the fastest; None where none fits."""
-        batches = self._batches(machine.base)
-        tried = [found for batch in batches for found in self._of_batch(machine, batch)]
-        reached = [each for each in tried if each.reaches]
-        if reached:
-            return min(reached, key=self._wanted.order)
-        return max(tried, key=self._wanted.nearness, default=None)
-
-    # ---------------------------------------------------------------- private
-
-    def _of_batch(self, machine: _Machine, batch: int) -> Iterator[SizedMachine]:
-        """The largest design that fits, and the least that reaches the target, if any does."""
-        at = cache(partial(self._tried, machine, batch))
-        largest = next((place for place in reversed(range(len(SIZES))) if at(SIZES[place])), 0)
-        most = at(SIZES[largest])
-        if most is None:
-            return
-        yield most
-        if most.reaches:
-            smaller = SIZES[:largest]
-            least = bisect_left(smaller, True, key=lambda size: getattr(at(size), "reaches", False))
-            yield from filter(None, [at(SIZES[least])])
-
-    def _tried(self, machine: _Machine, batch: int, size: Size) -> SizedMachine | None:
-        """A design of this size, simulated; None where it does not fit."""
-        design, sources = self._sized(machine.base, batch, size), self._sources[batch]
-        fit = fit_of(design, sources, sources.video)
-        if not fit.fits:
-            return None
-        asked = Asked(design, sources, sources.video, sources.replays_any)
-        (row,) = self._machines.rows([Fitted(asked, fit)])
-        values = figures(row, Setting(design, fit))
-        numbers = {name: nan if value is None else value for name, value in values.items()}
-        memories = (design.board.memories[name] for name in design.machine.memories_in_use)
-        return SizedMachine(
-            machine.preset,
-            machine.choice,
-            design,
-            values,
-            self._wanted.target.holds(numbers.__getitem__),  # without a figure, nothing holds
-            shares_by_limit(row.limits),
-            fsum(memory.peak_gbps for memory in memories),
-            fit.prices,
+    def answer(self) -> Answer:
+        """All three stages."""
+        self._batches = self._usable_batches()
+        self._check_values()
+        for space in sorted(self._spaces, key=lambda space: min(space.least_usd.values())):
+            if self._is_dear(space):
+                break
+            self._tell(f"sizing machines on {space.board}")
+            self._climb(space)
+        for board in {key[0]: machine for key, machine in self._reached.items()}.values():
+            self._improve(board)
+        self._tell("ruling out other machines")
+        is_closed, least = self._prove()
+        machines = [*self._reached.values()]
+        machines += [each for key, each in self._nearest.items() if key not in self._reached]
+        tried = {machine.preset for machine in machines}
+        return Answer(
+            machines=sorted(
+                machines, key=lambda each: (not each.reaches, self._wanted.order(each))
+            ),
+            spaces=self._spaces,
+            simulated=self._bench.simulated,
+            is_closed=is_closed and self._is_sound,
+            least=least if self._is_sound else -inf,
+            unfit=[space.board for space in self._spaces if space.board not in tried],
+            is_binding=any(each is not None and not each.reaches for each in self._tried.values()),
         )
 
-    def _sized(self, base: Design, batch: int, size: Size) -> Design:
-        """A design whose buffers hold at least what they must."""
-        cores, rows, cols = size
-        changes: dict[str, Any] = {
-            "policy.batch": batch,
-            "machine.cores": cores,
-            "machine.array.rows": rows,
-            "machine.array.cols": cols,
-            "machine.vector.lanes": max(8, rows * cols // 64),
-            "machine.mapping": WHOLE if batch >= cores else SPLIT,
-        }
-        design = override(base, changes)
-        video = self._sources[batch].video
-        needed = {
-            f"machine.{key}": kib
-            for key, kib in least_buffers_kib(design, video).items()
-            if kib > getattr(design.machine, key)
-        }
-        return override(design, needed) if needed else design
+    # -------------------------------------------------------- what is tried
 
-    def _batches(self, base: Design) -> list[int]:
-        """Batches in which the workload comes; its decisions are kept for all machines.
+    def _usable_batches(self) -> dict[int | None, tuple[Any, ...]]:
+        """Batches in which the workload comes, by bits of a weight.
 
         Raises:
             InputError: It comes in none.
         """
-        for batch in () if self._sources else BATCHES:
-            of_batch = override(base, {"policy.batch": batch})
-            try:
-                sources = sources_of(of_batch, (), self._wanted.workload)
-            except InputError:
-                if batch == BATCHES[-1] and not self._sources:
-                    raise
-                continue
-            least = 2 if sources.video.kind == "video" else 1  # a video has guidance
-            if least <= batch <= min(trace.n_rows for trace in sources.traces):
-                self._sources[batch] = sources
-        return [*self._sources]
+        usable = {}
+        for space in {space.bits: space for space in self._spaces}.values():
+            batches, refusal = [], None
+            for batch in space.axes[BATCH].values:
+                try:
+                    design = space.design({BATCH: batch})
+                    sources = self._bench.sources(design)
+                except InputError as error:
+                    refusal = error
+                    continue
+                is_paired = sources.video.kind == "video" and design.model.network is None
+                pair = 2 if is_paired else 1  # rows of a video come in guidance pairs
+                if batch % pair == 0 and batch <= min(trace.n_rows for trace in sources.traces):
+                    batches.append(batch)
+            if not batches:
+                batch_texts = ", ".join(map(str, space.axes[BATCH].values))
+                problem = f"comes in none of the batches {batch_texts}"
+                raise refusal or InputError("`workload`", problem, "allow other batches")
+            usable[space.bits] = tuple(batches)
+        return usable
 
-    def _smallest(self, preset: str) -> Design:
-        """A design for a board, of which the search changes batch, arrays and buffers."""
-        wish = Wish.of(preset, self._wanted.model)
-        technology = preset_board(preset, "`boards`").technology
-        usual: dict[str, dict[str, Any]] = {"policy": {"batch": 2, "decision_scope": self._scope}}
-        usual["energy"] = {"preset": technology.energy_preset}
-        contents = wish.contents(Choice(array=(16, 16), weight_buffer_kib=256), usual)
-        return design_of(contents, Path(f"{self._wanted.model} on {preset}"))
+    def _try(self, space: Space, machines: Iterable[Values]) -> list[SizedMachine | None]:
+        """Simulate machines, those that are new; None stands for one that does not fit."""
+        asked = [*machines]
+        new: dict[Place, tuple[Values, Fitted]] = {}
+        for values in asked:
+            place = self._place(space, values)
+            if place in self._tried or place in new:
+                continue
+            self._tried[place] = None
+            fitted = self._fitted(space, values)
+            if fitted is not None:
+                new[place] = values, fitted
+        results = self._bench.measure([fitted for _, fitted in new.values()]) if new else []
+        for (place, (values, _)), measured in zip(new.items(), results, strict=True):
+            if isinstance(measured, Measured):
+                reaches = measured.meets(self._wanted.target)
+                self._tried[place] = SizedMachine(space, values, measured, reaches=reaches)
+                self._note(self._tried[place])
+        return [self._tried[self._place(space, values)] for values in asked]
+
+    @staticmethod
+    def _place(space: Space, values: Values) -> Place:
+        return space.board, space.bits, *(values[name] for name in space.axes)
+
+    def _fitted(self, space: Space, values: Values) -> Fitted | None:
+        """A machine that fits, at a clock that is plausible; None for others."""
+        try:
+            fitted = self._bench.fitted(space.design(values))
+        except InputError:
+            return None
+        design, fit = fitted.asked.design, fitted.fit
+        if not fit.fits:
+            return None
+        if CLOCK not in self._wanted.axes:
+            published = design.board.technology.published_clock_mhz(design, fit.resources)
+            if published is not None and values[CLOCK] > max(published, space.fastest_mhz):
+                return None
+        return fitted
+
+    def _note(self, machine: SizedMachine | None) -> None:
+        """Keep a machine if it is the best of its board and choice, or of all."""
+        assert machine is not None
+        key = machine.preset, machine.choice, machine.space.bits
+        order = self._wanted.order
+        if machine.reaches:
+            if key not in self._reached or order(machine) < order(self._reached[key]):
+                self._reached[key] = machine
+            if self._best is None or order(machine) < order(self._best):
+                self._best = machine
+        else:
+            nearness = self._wanted.nearness
+            if key not in self._nearest or nearness(machine) > nearness(self._nearest[key]):
+                self._nearest[key] = machine
+
+    def _check_values(self) -> None:
+        """Refuse metrics that no machine has, before any search.
+
+        Raises:
+            InputError: One of the target, or what is minimised, has no value.
+        """
+        by_technology = {space.base.board.technology.kind: space for space in self._spaces}
+        figures = []
+        for space in by_technology.values():
+            design = space.design({BATCH: self._batches[space.bits][0]})
+            (measured,) = self._bench.measure([self._bench.fitted(design)])
+            if isinstance(measured, Measured):
+                figures.append(measured.figures)
+                measured.meets(self._wanted.target)  # raises where the target compares texts
+        for name in (*sorted(self._wanted.target.names), self._wanted.minimise):
+            if figures and all(each[name] is None for each in figures):
+                where = "`target`" if name in self._wanted.target.names else "`minimise`"
+                problem = f"{name} has no value for {self._wanted.what} on these boards"
+                cure = "name another metric"
+                if name == "cost_usd":
+                    cure = f"add a price to the board's file, or {cure}"
+                raise InputError(where, problem, cure)
+
+    # ------------------------------------------------------ first stage
+
+    def _is_dear(self, space: Space) -> bool:
+        """Two boards reach the target for less than this one costs at least."""
+        if self._wanted.minimise != "cost_usd":
+            return False
+        least: dict[str, float] = {}
+        for machine in self._reached.values():
+            usd = machine.value("cost_usd")
+            least[machine.preset] = min(usd, least.get(machine.preset, inf))
+        enough = sorted(least.values())[1:2]
+        return bool(enough) and min(space.least_usd.values()) > enough[0]
+
+    def _climb(self, space: Space) -> None:
+        """Find the smallest rung that reaches the target for each choice of memory and batch."""
+        choices = sorted(space.least_usd, key=space.least_usd.__getitem__)
+        for choice in choices:
+            reached = [m for key, m in self._reached.items() if key[0] == space.board]
+            least = min((machine.value(self._wanted.minimise) for machine in reached), default=inf)
+            if self._wanted.minimise == "cost_usd" and space.least_usd[choice] >= least:
+                break
+            is_last = choice == choices[-1] and not reached
+            for batch in self._batches[space.bits]:
+                for room in ROOMS:
+                    self._of_ladder(space, choice, batch=batch, room=room, is_last=is_last)
+
+    def _of_ladder(
+        self, space: Space, choice: Any, *, batch: int, room: int, is_last: bool
+    ) -> None:
+        """The largest rung that fits, and the smallest that reaches the target."""
+        rungs = [
+            values
+            for rung in LADDER
+            if (values := self._rung(space, choice, batch=batch, rung=rung, room=room))
+        ]
+        rungs = [*{self._place(space, values): values for values in rungs}.values()]
+        if not rungs or not (is_last or self._is_possible(space, rungs[-1])):
+            return
+
+        @cache
+        def reaches(place: int) -> bool | None:
+            (machine,) = self._try(space, [rungs[place]])
+            return None if machine is None else machine.reaches
+
+        largest = next(
+            (place for place in reversed(range(len(rungs))) if self._fits(space, rungs[place])),
+            None,
+        )
+        if largest is not None and reaches(largest):
+            bisect_left(range(largest), True, key=lambda place: bool(reaches(place)))
+
+    def _fits(self, space: Space, values: Values) -> bool:
+        return self._fitted(space, values) is not None
+
+    def _is_possible(self, space: Space, values: Values) -> bool:
+        """The optimistic figures of a machine reach the target."""
+        box = self._point(space, values)
+        return could_hold(self._wanted.target, self._intervals(box, self._optimist.costs(box)))
+
+    def _rung(
+        self, space: Space, choice: Any, *, batch: int, rung: Rung, room: int
+    ) -> Values | None:
+        """A machine of the ladder, in the values of the axes; None if it is refused."""
+        cores, rows, cols = rung
+        mapping = WHOLE if batch >= cores else SPLIT
+        mappings = space.axes[MAPPING].values
+        wanted = {
+            CORES: cores,
+            ROWS: rows,
+            COLS: cols,
+            LANES: max(8, rows * cols // 64),
+            WEIGHT_BUFFER: 256,
+            KV_BUFFER: 128,
+            ACTIVATION_BUFFER: 16,
+            TILE: 64,
+            CLOCK: space.fastest_mhz,
+            EXPONENTIALS: rows * cols // PRODUCTS_OF_SCORE,
+        }
+        values: dict[str, Any] = {
+            name: _at_most(space.axes[name].values, number)
+            for name, number in wanted.items()
+            if name in space.axes
+        }
+        values[BATCH] = batch
+        values[MEMORY] = choice
+        values[MAPPING] = mapping if mapping in mappings else mappings[0]
+        try:
+            design = space.design(values)
+            needed = least_buffers_kib(design, self._bench.sources(design).video)
+        except InputError:
+            return None
+        for key, kib in needed.items():
+            name = f"machine.{key}"
+            least = kib * room if name == ACTIVATION_BUFFER else kib
+            values[name] = _at_least(space.axes[name].values, max(least, values[name]))
+        return values
+
+    # ------------------------------------------------------ second stage
+
+    def _improve(self, machine: SizedMachine) -> None:
+        """Change each field, and each pair of fields, by one step, until nothing improves."""
+        while True:
+            better = self._better(machine)
+            if better is None:
+                return
+            machine = better
+
+    def _better(self, machine: SizedMachine) -> SizedMachine | None:
+        """A machine one or two steps away that is better; None if none is."""
+        for changes in (self._single_steps(machine), self._paired_steps(machine)):
+            candidates = [values for values in changes if self._may_be_better(machine, values)]
+            candidates.sort(key=lambda values: self._usd(machine.space, values))
+            for start in range(0, len(candidates), ROUND_TRIP):
+                tried = self._try(machine.space, candidates[start : start + ROUND_TRIP])
+                reaching = [each for each in tried if each is not None and each.reaches]
+                best = min(reaching, key=self._wanted.order, default=None)
+                if best is not None and self._is_better(best, machine):
+                    return best
+        return None
+
+    def _steps(self, machine: SizedMachine) -> dict[str, list[Any]]:
+        """Values one step away, by axis."""
+        space = machine.space
+        steps = {name: space.steps(name, value) for name, value in machine.values.items()}
+        batches = self._batches[space.bits]
+        steps[BATCH] = [batch for batch in steps[BATCH] if batch in batches]
+        return steps
+
+    def _single_steps(self, machine: SizedMachine) -> Iterator[Values]:
+        for name, values in self._steps(machine).items():
+            for value in values:
+                yield {**machine.values, name: value}
+
+    def _paired_steps(self, machine: SizedMachine) -> Iterator[Values]:
+        steps = self._steps(machine)
+        for first, second in combinations(steps, 2):
+            for one, other in product(steps[first], steps[second]):
+                yield {**machine.values, first: one, second: other}
+
+    def _may_be_better(self, machine: SizedMachine, values: Values) -> bool:
+        """Bounds do not rule out that a machine reaches the target and costs no more."""
+        if self._place(machine.space, values) in self._tried:
+            return False
+        box = self._point(machine.space, values)
+        try:
+            costs = self._optimist.costs(box)
+            least = costs.get(self._wanted.minimise, Interval(-inf, inf)).low
+            most = machine.value(self._wanted.minimise) * (1 + 1e-9)
+            if least > most:
+                return False
+            return could_hold(self._wanted.target, self._intervals(box, costs))
+        except InputError:
+            return False
+
+    def _is_better(self, machine: SizedMachine, other: SizedMachine) -> bool:
+        """Less of what is minimised; or as much, and faster or smaller."""
+        mine, its = self._wanted.order(machine), self._wanted.order(other)
+        if mine[0] != its[0]:
+            return mine[0] < its[0]
+        gain = its[1] - mine[1]
+        if gain > LEAST_GAIN * abs(its[1]):
+            return True
+        return gain >= 0 and mine[2] < its[2]
+
+    def _usd(self, space: Space, values: Values) -> float:
+        box = self._point(space, values)
+        return self._optimist.costs(box).get("cost_usd", Interval(0.0, inf)).low
+
+    @staticmethod
+    def _point(space: Space, values: Values) -> Box:
+        """The box of one machine."""
+        kinds = {axis.name: values[axis.name] for axis in space.kinds}
+        places = [axis.values.index(values[axis.name]) for axis in space.sizes]
+        return Box(space, kinds, tuple((place, place) for place in places))
+
+    def _intervals(self, box: Box, costs: Mapping[str, Interval]) -> dict[str, Interval]:
+        """All intervals that the target and what is minimised may need."""
+        intervals = {**costs, **self._optimist.times(box)}
+        if self._names & ENERGIES:
+            intervals |= self._optimist.joules(box)
+        return intervals
+
+    # ------------------------------------------------------ third stage
+
+    def _prove(self) -> tuple[bool, float]:
+        """Rule out machines that are not tried.
+
+        Returns:
+            All of them are ruled out; and the least of what is minimised that is not ruled out, or
+            that of the best machine.
+        """
+        turns = count()
+        heap = [_Node(*node) for node in self._roots(turns)]
+        heapq.heapify(heap)
+        splits = 0
+        begun = self._bench.simulated
+        while heap:
+            node = heapq.heappop(heap)
+            if node.least >= self._most():
+                return True, self._most()
+            if splits >= self._most_splits or self._bench.simulated - begun >= MOST_SIMULATED:
+                return False, node.least
+            for box in self._left(node):
+                splits += 1
+                costs = self._costs_or_none(box)
+                if costs is not None:
+                    least = costs.get(self._wanted.minimise, Interval(-inf, inf)).low
+                    heapq.heappush(heap, _Node(max(least, node.least), -next(turns), box, costs))
+        return True, self._most()
+
+    def _most(self) -> float:
+        """From here on a machine is no better than the best."""
+        if self._best is None:
+            return inf
+        return self._best.value(self._wanted.minimise) * (1 - 1e-9)
+
+    def _roots(self, turns: Iterator[int]) -> Iterator[tuple[Any, ...]]:
+        """All sizes, for each choice of kinds."""
+        for space in self._spaces:
+            first_mapping = space.axes[MAPPING].values[0]
+            for choice, cores in product(space.axes[MEMORY].values, space.axes[CORES].values):
+                if self._wanted.minimise == "cost_usd" and space.least_usd[choice] == inf:
+                    continue  # no price is known: no machine can be shown to be cheaper
+                costs: dict[str, Interval] | None = None
+                for batch, mapping in product(
+                    self._batches[space.bits], space.axes[MAPPING].values
+                ):
+                    if cores == 1 and mapping != first_mapping:
+                        continue  # one core cannot tell mappings apart
+                    kinds = {BATCH: batch, CORES: cores, MAPPING: mapping, MEMORY: choice}
+                    box = Box.whole(space, kinds).trimmed()
+                    if box is None:
+                        continue
+                    if costs is None:  # of resources, none depends on batch and mapping
+                        costs = self._costs_or_none(box)
+                    if costs is not None:
+                        least = costs.get(self._wanted.minimise, Interval(-inf, inf)).low
+                        yield least, -next(turns), box, costs
+
+    def _costs_or_none(self, box: Box) -> dict[str, Interval] | None:
+        """Costs of a box; None if its smallest machine is refused."""
+        try:
+            return self._optimist.costs(box)
+        except InputError:
+            return None
+
+    def _left(self, node: _Node) -> Iterator[Box]:
+        """Boxes that a box is split into; none if it is ruled out, or simulated."""
+        box = node.box
+        try:
+            intervals = self._intervals(box, node.costs)
+            if not could_hold(self._wanted.target, intervals):
+                return
+            if intervals.get(self._wanted.minimise, Interval(-inf, inf)).low >= self._most():
+                return
+            if self._optimist.lacks(box):
+                return
+        except InputError:
+            return
+        if box.count <= SMALL_BOX:
+            self._simulate(box)
+            return
+        for half in box.split():
+            trimmed = half.trimmed()
+            if trimmed is not None:
+                yield trimmed
+
+    def _simulate(self, box: Box) -> None:
+        """Simulate the machines of a small box that bounds do not rule out."""
+        before = self._best
+        left = []
+        for values in box.machines():
+            point = self._point(box.space, values)
+            try:
+                costs = self._optimist.costs(point)
+                intervals = self._intervals(point, costs)
+                least = intervals.get(self._wanted.minimise, Interval(-inf, inf)).low
+                if least < self._most() and could_hold(self._wanted.target, intervals):
+                    left.append(values)
+            except InputError:
+                continue
+        for machine in self._try(box.space, left):
+            if machine is not None:
+                self._check(machine)
+        if self._best is not None and self._best is not before:
+            self._improve(self._best)
+
+    def _check(self, machine: SizedMachine) -> None:
+        """A machine that is better than its bound voids the proof."""
+        point = self._point(machine.space, machine.values)
+        for name, interval in self._intervals(point, self._optimist.costs(point)).items():
+            figure = machine.figures.get(name)
+            if isinstance(figure, int | float):
+                slack = 1e-9 * abs(figure)
+                if not interval.low - slack <= figure <= interval.high + slack:
+                    self._is_sound = False
+
+
+def _at_most(values: Sequence[Any], wanted: float) -> Any:
+    """The largest of ascending values that is at most a number, or the smallest of all."""
+    return next((value for value in reversed(values) if value <= wanted), values[0])
+
+
+def _at_least(values: Sequence[Any], wanted: float) -> Any:
+    """The smallest of ascending values that is at least a number, or the largest of all."""
+    return next((value for value in values if value >= wanted), values[-1])

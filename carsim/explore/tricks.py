@@ -19,10 +19,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from carsim.account.row import Candidate, simulate_rows
+from carsim.account.variants import Variant
 from carsim.base.errors import InputError
 from carsim.base.files import packaged_rows
 from carsim.base.text import Figure, Table, number
-from carsim.cost.capacity import machine_shape
 from carsim.cost.fit import FitReport, check_fit
 from carsim.decisions.attention import ATTENTION, PLAIN
 from carsim.decisions.attention.base import AttentionPolicy, Bools
@@ -36,8 +37,7 @@ from carsim.hardware.technology.base import amount
 from carsim.machine.batches import Batches, make_batches
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
-from carsim.machine.row import Candidate, simulate_rows
-from carsim.machine.variants import Variant
+from carsim.program.block import machine_shape
 from carsim.runs.pipeline import sources_of
 from carsim.workload.geometry import Video
 from carsim.workload.workload import Workload
@@ -104,7 +104,8 @@ def attentions() -> Mapping[str, AttentionPolicy]:
     named = {row["attention"]: json.loads(row["fields"]) for row in rows}
     found = {name: ATTENTION[each["kind"]].model_validate(each) for name, each in named.items()}
     kinds = {each.kind for each in found.values()}
-    others = [kind.model_validate({}) for key, kind in ATTENTION.items() if key not in kinds]
+    unmeasured = [kind for key, kind in ATTENTION.items() if key not in kinds]
+    others = [kind.model_validate({}) for kind in unmeasured if not kind.joins_others]
     return found | {each.label: each for each in others}
 
 

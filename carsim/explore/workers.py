@@ -6,8 +6,8 @@ what is left, and the rest is sent again at once, to the worker that has just be
 results come in steadily, neighbours stay together, and the death of a worker costs a moment's work.
 
 The points of a task whose process dies are sent again one at a time; the one at which a process
-dies again is tried alone, and has failed if that process dies, too. Nothing else fails: refusals
-and misfits are results.
+dies again is tried alone, and has failed if that process dies, too. A point whose evaluation raises
+an exception has failed as well. Refusals and misfits are results.
 """
 
 import os
@@ -319,5 +319,10 @@ def prepare(module: str = __name__) -> bool:
 def _start(name: str, parcel: Parcel) -> None:
     """Runs first in a worker: it finishes its task on Ctrl-C, and does not outlive its parent."""
     follow_parent()
-    load_plugins(parcel.plugins)
+    try:
+        load_plugins(parcel.plugins)
+    except InputError as error:
+        # Raised here, it would end the process, and each process that takes its place.
+        studies[name] = InputError("a worker process", f"cannot start: {error}")
+        return
     studies[name] = parcel

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from carsim.base.registry import OneOf
 from carsim.base.section import FieldError, GrownSection, Section
-from carsim.base.sizes import NonNegativeInt, PositiveInt
+from carsim.base.sizes import NonNegativeInt, PositiveFloat, PositiveInt
 from carsim.base.text import count
 from carsim.base.units import KIB
 from carsim.decisions.replay import Point
@@ -21,6 +21,7 @@ Arithmetic = Literal["int4", "int4x8", "int8", "int16", "fp16"]
 them; of attention's products, K and V are the first operand."""
 WeightSharing = Literal["broadcast", "private", "private_per_sequence"]
 KvLayout = Literal["separate", "interleaved"]
+LoopOrder = Literal["tokens", "weights", "best"]
 Mapping = Annotated[str, OneOf(MAPPINGS)]
 Cores = Annotated[int, Field(gt=0, le=1024)]
 
@@ -62,12 +63,24 @@ class Array(Section):
         """Multiply-accumulates that the array can start in one cycle."""
         return self.rows * self.cols
 
+    @property
+    def weight_bits(self) -> int:
+        """Bits of a weight that the array multiplies; wider ones are taken as rounded."""
+        return int(self.arithmetic.strip("intfp").partition("x")[0])
 
-class Vector(Section):
+
+class Vector(GrownSection):
     """The vector unit of one core: norms, rotary embedding, softmax, SiLU, residual sums."""
+
+    later: ClassVar[frozenset[str]] = frozenset({"exponentials_per_cycle"})
 
     lanes: PositiveInt = Field(description="element operations per cycle")
     pipeline_cycles: NonNegativeInt = Field(24, description="fill and drain of a vector operation")
+    exponentials_per_cycle: NonNegativeInt = Field(
+        0,
+        description="scores that a softmax unit of its own takes per cycle where many queries "
+        "attend at once (diffusion, depth); 0: the lanes do, at 4 operations a score",
+    )
 
 
 class AttentionUnit(Section):
@@ -77,19 +90,27 @@ class AttentionUnit(Section):
     cols: PositiveInt = Field(description="at most those of the array")
 
 
-class Placement(Section):
+class Placement(GrownSection):
     """Which memory of the board holds what, by name."""
+
+    later: ClassVar[frozenset[str]] = frozenset({"kv_far"})
 
     weights: str = Field(description="memory of the weights")
     kv: str = Field(description="memory of keys and values")
     replay: str = Field(description="memory of the replay cache")
     head: str = Field(description="memory of the head's weights")
+    kv_far: str | None = Field(
+        None,
+        description="memory of older keys and values, for attention policies that move them there",
+    )
 
 
 class Machine(GrownSection):
     """A multi-core accelerator as FastCar section 5 describes it, and its design choices."""
 
-    later: ClassVar[frozenset[str]] = frozenset({"kernel_fusion", "kv_layout"})
+    later: ClassVar[frozenset[str]] = frozenset(
+        {"kernel_fusion", "kv_layout", "query_tile", "loop_order", "core_gbps"}
+    )
 
     obsolete: ClassVar = {"prefetch": "fetching ahead across phases is bounded, not modelled"}
 
@@ -132,10 +153,26 @@ class Machine(GrownSection):
         "false, results go through the activation buffer, and element operations begin when the "
         "product is over",
     )
+    core_gbps: PositiveFloat | None = Field(
+        None,
+        description="most bandwidth that a single core takes in, GB/s, where memory and ports have "
+        "more: a CPU core, an HBM port of each core, an SM; null: a lone core may take all of it",
+    )
     kv_layout: KvLayout = Field(
         "separate",
         description="K and V of a layer in two places, or side by side block by block, so that "
         "runs of keys that a policy gathers are twice as long",
+    )
+    query_tile: NonNegativeInt = Field(
+        0,
+        description="queries of one head that stay in a core while keys and values stream past, "
+        "where many queries attend at once (diffusion, depth); 0: as many as fit",
+    )
+    loop_order: LoopOrder = Field(
+        "best",
+        description="what stays in a core where many tokens pass a layer (diffusion, depth): "
+        "tokens while weights stream past, weights while tokens do, or what moves fewer bytes in "
+        "each block",
     )
     overheads: Overheads = Overheads()
     drs: Registers = Registers()
@@ -176,8 +213,9 @@ class Machine(GrownSection):
     @property
     def memories_in_use(self) -> tuple[str, ...]:
         """Names of the memories that hold something, sorted."""
-        used = {name for what, name in self.placement if self.include_head or what != "head"}
-        return tuple(sorted(used))
+        roles = [what for what, _ in self.placement if self.include_head or what != "head"]
+        names = [getattr(self.placement, what) for what in roles]
+        return tuple(sorted({name for name in names if name is not None}))
 
     @property
     def splits_attention(self) -> bool:
@@ -216,6 +254,12 @@ class Machine(GrownSection):
     def activation_buffer_bytes(self) -> int:
         """Bytes of one core's activation buffer."""
         return self.activation_buffer_kib * KIB
+
+    @property
+    def bulk(self) -> int:
+        """Multipliers, lanes and KiB of buffers of all cores together, to order machines by."""
+        buffers_kib = self.weight_buffer_kib + self.kv_buffer_kib + self.activation_buffer_kib
+        return self.cores * (self.array.macs_per_cycle + self.vector.lanes + buffers_kib)
 
     @property
     def macs_per_cycle(self) -> int:

@@ -1,1 +1,1 @@
-"""The machine: hardware in SimPy, a solver of the same model, one policy simulated on it."""
+"""The machine: hardware in SimPy, a solver of the same model, and the phases that a run visits."""

@@ -35,37 +35,56 @@ last tile of a row or column idles. ``dataflow`` says what a tile is:
   ISPASS 2020), but add R cycles to shift the results out of an output-stationary array, which
   their program does not.
 
+Weights that are wider than the port of the weight buffer take ``read_cycles`` for what the array
+takes in a cycle (:class:`carsim.workload.ops.Gemm`). A tile of weights that stays in the array is
+read while T rows pass, or in the load of ``rows`` and ``full_fold``, which is longer by this
+factor. Weights that stream through the array (``output_stationary``, ``input_stationary``) make T
+longer by it.
+
 Simplifications: the array starts a tile only when it is whole in the buffer (that wait is modelled
 where buffers are, not here); accumulators never spill; tiles at the edge cost as much as whole
 ones.
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import NamedTuple, cast
 
+from carsim.base.units import scaled
 from carsim.hardware.machine import Array, Vector
-from carsim.workload.ops import Gemm
+from carsim.machine.arrays import ArrayNumbers, VectorNumbers
+from carsim.workload.elements import SOFTMAX_OPS
+from carsim.workload.ops import FULL_RATE, Count, Gemm
 
 
-def tiles_of(array: Array, gemm: Gemm) -> tuple[Any, Any]:
-    """Tiles of one copy of a product, and rows or columns that move through the array per tile.
+class Tiling(NamedTuple):
+    """The tiles of one copy of a product on an array.
 
-    Tiles at the edges count; one row or column moves per cycle.
-
-    >>> tiles_of(Array(rows=32, cols=32, dataflow="output_stationary"), Gemm(1, 4096, 100))
-    (4, 4096)
+    Attributes:
+        tiles: Number of tiles, those at the edges included.
+        streamed: Rows or columns that move through the array per tile, one per cycle: T above.
     """
-    rows, cols = array.rows, array.cols
-    m, k, n, _ = gemm
+
+    tiles: Count
+    streamed: Count
+
+
+def tiling(array: Array | ArrayNumbers, gemm: Gemm) -> Tiling:
+    """Cut one copy of a product into the tiles of an array.
+
+    >>> tiling(Array(rows=32, cols=32, dataflow="output_stationary"), Gemm(1, 4096, 100))
+    Tiling(tiles=4, streamed=4096)
+    """
+    rows = array.rows
+    cols = array.cols
     if array.dataflow == "output_stationary":
-        return -(-m // rows) * -(-n // cols), k
+        return Tiling(tiles=-(-gemm.m // rows) * -(-gemm.n // cols), streamed=gemm.k)
     if array.dataflow == "input_stationary":
-        return -(-k // rows) * -(-m // cols), n
-    return -(-k // rows) * -(-n // cols), m
+        return Tiling(tiles=-(-gemm.k // rows) * -(-gemm.m // cols), streamed=gemm.n)
+    return Tiling(tiles=-(-gemm.k // rows) * -(-gemm.n // cols), streamed=gemm.m)
 
 
-def gemm_cycles(array: Array, gemms: Iterable[Gemm]) -> Any:
-    """Cycles of the products executed one after the other, each with its fill and drain.
+def gemm_cycles(array: Array | ArrayNumbers, gemms: Iterable[Gemm]) -> Count:
+    """Cycles of products that are executed one after the other, each with its fill and drain.
 
     >>> gemm_cycles(Array(rows=32, cols=32, pipeline_cycles=0), [Gemm(1, 4096, 4096)])
     16384
@@ -76,26 +95,64 @@ def gemm_cycles(array: Array, gemms: Iterable[Gemm]) -> Any:
     return sum([_product_cycles(array, gemm) for gemm in gemms])
 
 
-def _product_cycles(array: Array, gemm: Gemm) -> Any:
-    """All copies of a product, one behind the other."""
-    per_copy, streamed = tiles_of(array, gemm)
-    tiles, rows, skew = gemm.copies * per_copy, array.rows, array.rows + array.cols - 2
-    if array.dataflow == "dot_product":
-        load = 0 if array.weight_load == "none" else rows + skew * (array.weight_load != "rows")
-        return tiles * (streamed + load) + array.pipeline_cycles
+def _product_cycles(array: Array | ArrayNumbers, gemm: Gemm) -> Count:
+    """Cycles of all copies of a product, one after the other."""
+    of_copy = tiling(array, gemm)
+    tiles = gemm.copies * of_copy.tiles
+    streamed = of_copy.streamed
+    shift: Count = array.rows
+    keeps_weights = array.dataflow in ("dot_product", "weight_stationary")
+    # Nearly all ports keep up; to compare fractions takes longer than the rest.
+    is_slow = gemm.read_cycles is not FULL_RATE and gemm.read_cycles > 1
+    if is_slow and keeps_weights:
+        shift = scaled(shift, gemm.read_cycles)
+    elif is_slow:
+        streamed = scaled(streamed, gemm.read_cycles)
+    skew: Count = array.rows + array.cols - 2
+    is_dot_product = array.dataflow == "dot_product"
     if array.weight_load == "none":
-        return tiles * streamed + skew
+        cycles: Count = tiles * streamed
+        if is_slow and keeps_weights:
+            late: Count = scaled(tiles, gemm.read_cycles) - cycles
+            is_late = cast(Count, (late > 0) * (streamed > 0))
+            cycles = cycles + late * is_late
+        once: Count = array.pipeline_cycles if is_dot_product else skew
+        return cycles + once
+    if is_dot_product:
+        wait = shift if array.weight_load == "rows" else shift + skew
+        return tiles * (streamed + wait) + array.pipeline_cycles
     if array.weight_load == "rows":
-        longer = rows + (streamed - rows) * (streamed > rows)
-        return rows + (tiles - 1) * longer + streamed + skew
-    load = 0 if array.dataflow == "output_stationary" else rows
+        # A tile takes as long as it streams, or as the next one is shifted in: max(T, R).
+        tile_cycles = shift + (streamed - shift) * (streamed > shift)
+        return shift + (tiles - 1) * tile_cycles + streamed + skew
+    load = 0 if array.dataflow == "output_stationary" else shift
     return tiles * (load + streamed + skew)
 
 
-def vector_cycles(vector: Vector, operations: Any) -> Any:
-    """Cycles of ``operations`` element operations, none if there are none.
+def softmax_cycles(vector: Vector | VectorNumbers, scores: Count) -> Count:
+    """Cycles of scores on a softmax unit of its own, beside the lanes; 0 without one.
+
+    >>> softmax_cycles(Vector(lanes=16, exponentials_per_cycle=4), 33)
+    9
+    """
+    if isinstance(scores, int) and scores == 0:
+        return 0
+    rate = vector.exponentials_per_cycle
+    return -(-scores // (rate + (rate == 0))) * (rate > 0)
+
+
+def softmax_ops(vector: Vector | VectorNumbers, scores: Count) -> Count:
+    """Element operations of scores on the lanes; 0 where a unit of its own takes them."""
+    if isinstance(scores, int) and scores == 0:
+        return 0
+    return scores * SOFTMAX_OPS * (vector.exponentials_per_cycle == 0)
+
+
+def vector_cycles(vector: Vector | VectorNumbers, operations: Count) -> Count:
+    """Cycles of element operations on a vector unit; none if there are none.
 
     >>> vector_cycles(Vector(lanes=16, pipeline_cycles=4), 33)
     7
     """
-    return -(-operations // vector.lanes) + vector.pipeline_cycles * (operations > 0)
+    fill_cycles = cast(Count, vector.pipeline_cycles * (operations > 0))
+    return -(-operations // vector.lanes) + fill_cycles

@@ -8,15 +8,17 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from carsim.decisions.replay import ReplayRule
 from carsim.hardware.schedule import slots_per_core
-from carsim.machine.hardware import Hardware, served
-from carsim.machine.lanes import Ints, OpsOf, Step, lower
+from carsim.machine.arrays import MachineArrays
+from carsim.machine.hardware import served
+from carsim.machine.kernels import cycles_of
+from carsim.machine.lanes import Ints, LaneOp, lower, operations_of, splits
 from carsim.machine.phase import moved_bytes
-from carsim.machine.phase_ops import at_residual, mlp_ops
-from carsim.workload.mlp import replay_op
-from carsim.workload.ops import Share
+from carsim.machine.tabled import least_block_us
+from carsim.program.block import Block, OpsOf
+from carsim.workload.ops import Count, Share
 
 
 class Bound(NamedTuple):
@@ -26,95 +28,151 @@ class Bound(NamedTuple):
     nbytes: Ints
 
 
-def bound_of(
-    hw: Hardware,
-    steps: Sequence[Step],
+def bound_of(  # noqa: PLR0913 - three of them are for special spreads
+    machine: MachineArrays,
+    steps: Sequence[LaneOp],
     n: int,
-    replay_bytes: Ints | int = 0,
-    fetched: Sequence[Step] | None = None,
-    alike: Ints | int = 1,
+    *,
+    replay_bytes: Count = 0,
+    fetched: Sequence[LaneOp] | None = None,
+    cores_per_lane: Ints | int = 1,
 ) -> Bound:
     """Bound of steps on the cores that they are given.
 
     Args:
-        hw: The hardware.
+        machine: The numbers of D designs.
         steps: The steps.
         n: Phases.
         replay_bytes: Bytes of replays beside them.
         fetched: Steps whose bytes are charged instead, where another spread moves fewer.
-        alike: Cores that each lane stands for, [K].
+        cores_per_lane: Cores that each lane stands for, [K].
     """
-    own = (step.pre_cycles + step.cycles - step.exchange_cycles for step in steps)
-    compute = sum(own, np.zeros((n, 1), np.int64))
-    nbytes = moved_bytes(steps if fetched is None else fetched, n, len(hw.paths), alike)
-    nbytes[:, hw.replay_path] += replay_bytes
+    compute = np.zeros((n, 1), np.int64)
+    for step in steps:
+        compute = compute + step.pre_cycles + step.cycles - step.exchange_cycles
     cycles = compute.max(axis=-1)
-    for rate, moved in zip(hw.fastest_rates, nbytes.T, strict=True):
+    charged = steps if fetched is None else fetched
+    nbytes = moved_bytes(charged, n, len(machine.memories), cores_per_lane)
+    nbytes[:, machine.replay_path] += replay_bytes
+    for rate, moved in zip(machine.fastest_rates, nbytes.T, strict=True):
         cycles = np.maximum(cycles, served(rate, moved))
     return Bound(cycles, nbytes)
 
 
-def home_bound(
-    hw: Hardware, ops: OpsOf, steps: Sequence[Step], split: bool, home: Ints, n: int
+def home_bound(  # noqa: PLR0913 - phases as they are, and what other spreads are made of
+    machine: MachineArrays, ops: OpsOf, steps: Sequence[LaneOp], *, split: bool, home: Ints, n: int
 ) -> Bound:
-    """The least over spreads of all sequences: private weights cost a stream for each core."""
-    cycles, nbytes = bound_of(hw, steps, n)
-    if hw.is_lockstep(split) or all(step.is_kv or step.path < 0 for step in steps):
-        return Bound(cycles, nbytes)  # bytes do not depend on the spread: the widest wins
-    batch, cores = int(home.sum()), hw.design.machine.cores
-    for used in range(-(-batch // slots_per_core(batch, cores)), min(cores, batch)):
-        each, more = divmod(batch, used)
-        alike = np.array([more, used - more])  # cores with a sequence more than the others, others
-        loads = np.array([[each + 1, each]]) * (alike > 0)
-        other = bound_of(hw, lower(hw, ops, loads, split=split), n, alike=alike)
-        less = other.cycles < cycles
-        cycles = np.where(less, other.cycles, cycles)
-        nbytes = np.where(less[:, None], other.nbytes, nbytes)
-    return Bound(cycles, nbytes)
-
-
-def mlp_bound(hw: Hardware, batch: int, rule: ReplayRule | None, dense: bool) -> Bound:
-    """Lower bound of an MLP over assignments of whole sequences, [D, B + 1]: by how many compute.
-
-    The least over spreading n sequences evenly over u cores: with broadcast weights or split
-    matrices bytes do not depend on u and the widest spread wins; with private weights each
-    further core costs a stream. Of experts, that stream is least where all sequences but one
-    for each further core are together, as they share what they choose.
+    """The least over spreads of all sequences: private weights cost a stream for each core.
 
     Args:
-        hw: The hardware of D designs.
-        batch: B, sequences of a layer-step; those that do not compute replay.
-        rule: Rule of replay. Where its score needs the norm, that is charged with the score,
-            and nowhere here, although the first frame has no score.
-        dense: The layer has one MLP for all tokens.
+        machine: The numbers of D designs.
+        ops: Operations of the phases.
+        steps: Their steps, where sequences are spread over all cores.
+        split: Matrices are split over the cores.
+        home: Sequences of each core, [C].
+        n: Phases.
     """
-    split, cores = hw.mapping.splits_mlp, hw.design.machine.cores
-    slots, spreads = slots_per_core(batch, cores), [(0, 1)]
-    for n in range(1, batch + 1):
-        most = min(cores, n)
-        least = most if hw.is_lockstep(split) else -(-n // slots)
-        spreads += [(n, used) for used in range(least, most + 1)]
-    computing, used = np.array(spreads, np.int64).T
+    best = bound_of(machine, steps, n)
+    if machine.is_lockstep(split) or all(step.is_kv or step.path < 0 for step in steps):
+        return best  # bytes do not depend on the spread: the widest wins
+    batch = int(home.sum())
+    cores = machine.cores
+    fewest = -(-batch // slots_per_core(batch, cores))
+    for used in range(fewest, min(cores, batch)):
+        even, remainder = divmod(batch, used)
+        # Two lanes: cores with one sequence more than an even share, and cores with an even share.
+        cores_per_lane = np.array([remainder, used - remainder])
+        loads = np.array([[even + 1, even]]) * (cores_per_lane > 0)
+        steps_of_spread = lower(machine, ops, loads, split=split)
+        bound = bound_of(machine, steps_of_spread, n, cores_per_lane=cores_per_lane)
+        is_less = bound.cycles < best.cycles
+        best = Bound(
+            cycles=np.where(is_less, bound.cycles, best.cycles),
+            nbytes=np.where(is_less[:, None], bound.nbytes, best.nbytes),
+        )
+    return best
+
+
+def skip_bound(machine: MachineArrays, block: Block, n_rows: int) -> Bound:
+    """Lower bound of a block over assignments of whole rows, [D, B + 1]: by how many compute.
+
+    The least over spreading n rows evenly over u cores: with broadcast weights or split matrices
+    bytes do not depend on u and the widest spread wins; with private weights each further core
+    costs a stream. Of experts, that stream is least where all rows but one for each further core
+    are together, as they share what they choose.
+
+    Args:
+        machine: The numbers of D designs.
+        block: The block, which reads no cache. Where a score needs its norm, that is charged with
+            the score, and nowhere here, although the first frame has no score.
+        n_rows: B, rows of a layer-step; those that do not compute skip the block.
+    """
+    if block.deals == "all_tokens":
+        return _dealt_bound(machine, block, n_rows)
+    split = splits(machine, block)
+    cores = machine.cores
+    computing, used = _spreads(machine, n_rows, split=split)
     core = np.arange(cores)
     even = computing // used
     loads = even[:, None] + (core < (computing - even * used)[:, None])
     loads = np.where(core < used[:, None], loads, 0)
-    designs, n = len(hw.designs), len(loads)
-    hw = hw.spread(np.repeat(np.arange(designs), n))
-    computing, used = np.tile(computing, designs), np.tile(used, designs)
-    loads = np.tile(loads, (designs, 1))
-    ops = mlp_ops(hw, dense=dense, normed=at_residual(rule), rule=rule)
-    model, damped = hw.design.model, rule is not None and rule.damps
-    replayed = replay_op(model, Share(batch - computing), damped=damped).replay_bytes
+    # Rows of one core share the experts that they choose.
+    together = np.where(core < used[:, None], 1, 0)
+    together[:, 0] += computing - together.sum(axis=1)
+    n = len(loads)
+    designs = machine.n_designs
+    machine, spread = machine.for_cases_on_each_design(n)
+    ops = operations_of(machine, block, None)
+    replay_bytes: Count = 0
+    if block.holds:
+        replaying = Share(n_rows - computing[spread], tokens=block.tokens)
+        replay_bytes = block.replay(machine.model, replaying).replay_bytes
     fetched = None
-    if model.body.experts is not None and not dense and not hw.is_lockstep(split):
-        together = np.where(core < used[:, None], 1, 0)
-        together[:, 0] += computing - together.sum(axis=1)
-        fetched = lower(hw, ops, together, split=split)
-    cycles, nbytes = bound_of(hw, lower(hw, ops, loads, split=split), len(loads), replayed, fetched)
+    if machine.model.body.experts is not None and not machine.is_lockstep(split):
+        fetched = lower(machine, ops, together[spread], split=split)
+    steps = lower(machine, ops, loads[spread], split=split)
+    bound = bound_of(machine, steps, len(spread), replay_bytes=replay_bytes, fetched=fetched)
     design = np.repeat(np.arange(designs), n)
-    order = np.lexsort((used, cycles, computing, design))
-    case = design * (batch + 1) + computing
-    best = order[np.searchsorted(case[order], np.arange(designs * (batch + 1)))]
-    best = best.reshape(designs, batch + 1)
-    return Bound(cycles[best], nbytes[best])
+    # Of each design and number of rows, the spread of least cycles, and of these of fewest cores.
+    order = np.lexsort((used[spread], bound.cycles, computing[spread], design))
+    case = design * (n_rows + 1) + computing[spread]
+    best = order[np.searchsorted(case[order], np.arange(designs * (n_rows + 1)))]
+    best = best.reshape(designs, n_rows + 1)
+    cycles = bound.cycles[best]
+    table = machine.kernels
+    if table is not None and block.name in table:
+        # Rows that replay take no time in this bound.
+        least_us = [0.0]
+        least_us += [
+            float(least_block_us(machine, table, block, rows)[0]) for rows in range(1, n_rows + 1)
+        ]
+        cycles = cycles_of(np.array(least_us), machine.clocks_mhz[:, None])
+    return Bound(cycles, bound.nbytes[best])
+
+
+def _dealt_bound(machine: MachineArrays, block: Block, n_rows: int) -> Bound:
+    """Bound of a block whose tokens are dealt evenly over all cores, [D, B + 1]."""
+    split = splits(machine, block)
+    designs = machine.n_designs
+    machine, case = machine.for_cases_on_each_design(n_rows + 1)
+    loads = machine.even_loads(case * block.tokens)
+    steps = lower(machine, operations_of(machine, block, None), loads, split=split)
+    replay_bytes: Count = 0
+    if block.holds:
+        replaying = Share(n_rows - case, tokens=block.tokens)
+        replay_bytes = block.replay(machine.model, replaying).replay_bytes
+    bound = bound_of(machine, steps, len(case), replay_bytes=replay_bytes)
+    nbytes = bound.nbytes.reshape(designs, n_rows + 1, -1)
+    return Bound(bound.cycles.reshape(designs, n_rows + 1), nbytes)
+
+
+def _spreads(machine: MachineArrays, n_rows: int, *, split: bool) -> tuple[Ints, NDArray[np.int64]]:
+    """Rows that compute, from 0 to B, and the numbers of cores over which they may be spread."""
+    slots = slots_per_core(n_rows, machine.cores)
+    spreads = [(0, 1)]
+    for n in range(1, n_rows + 1):
+        most = min(machine.cores, n)
+        least = most if machine.is_lockstep(split) else -(-n // slots)
+        spreads += [(n, used) for used in range(least, most + 1)]
+    columns = np.array(spreads, np.int64)
+    return columns[:, 0], columns[:, 1]

@@ -6,30 +6,88 @@ it streams weights of its own. A phase has K lanes; n phases of one kind differ 
 numbers (sequences per core, tokens attended to), so that every figure of a step is an int64 array
 [n, K], or broadcasts to it.
 
+Where a core takes in no more than ``machine.core_gbps``, it computes its operand no faster than the
+operand comes in: the limit lies behind the buffer, tile by tile.
+
 Simplification: activations that change cores - the gather after every matrix that is split, the way
 to the mapped core and back under a central schedule - cross the exchange network while nobody
 computes.
 """
 
-from collections.abc import Callable
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.hardware.machine import Array
-from carsim.machine.array import gemm_cycles, vector_cycles
-from carsim.machine.hardware import Hardware, Rate
+from carsim.machine.array import gemm_cycles, softmax_cycles, softmax_ops, vector_cycles
+from carsim.machine.arrays import ArrayNumbers, MachineArrays, VectorNumbers
+from carsim.machine.hardware import Rate
+from carsim.program.block import Block, OpsOf
+from carsim.program.reads import Reads
+from carsim.workload.elements import SOFTMAX_OPS
 from carsim.workload.ops import Category, Count, Op, Share, Stream
 
 Ints = NDArray[np.int64]
 
-OpsOf = Callable[[Share], list[Op]]
-"""Share of a core -> its ops in order."""
+Buffer = Literal["weight", "KV", "activation"]
+"""Buffers of a core."""
 
 
-class Step(NamedTuple):
+def splits(machine: MachineArrays, block: Block) -> bool:
+    """The matrices of a block are split over the cores."""
+    if block.split == "attention":
+        return machine.mapping.splits_attention
+    return machine.mapping.splits_mlp
+
+
+def operations_of(machine: MachineArrays, block: Block, reads: Reads | None) -> OpsOf:
+    """The operations of a block on a core's share of rows.
+
+    Where the activation buffer holds the widest activations of fewer tokens than the fullest core
+    has, a block ``in_passes`` takes them in several passes, each of which streams the weights.
+    """
+    operations = block.operations(machine.model, reads)
+    if block.deals == "all_tokens":
+        on_chip = machine.on_chip(split=splits(machine, block))
+        return lambda share: operations(share._replace(on_chip=on_chip))
+    tokens = block.tokens
+    passes = 1
+    if block.in_passes:
+        rows = machine.rows_of_fullest_core(machine.batch, split=splits(machine, block))
+        nbytes = rows * tokens * machine.activation_bytes_per_token
+        passes = -(-nbytes // machine.activation_buffer_bytes)
+    if tokens == passes == 1:
+        return operations
+
+    def of_all_tokens(share: Share) -> list[Op]:
+        return operations(share._replace(tokens=tokens, streams=passes * share.streams))
+
+    return of_all_tokens
+
+
+def buffers_of(machine: MachineArrays, block: Block, reads: Reads | None) -> frozenset[Buffer]:
+    """Buffers of a core on whose size phases of a block depend.
+
+    A block that takes many tokens through a core in tiles cuts its operations by all of them.
+
+    Args:
+        machine: The numbers of D designs.
+        block: The block.
+        reads: What one of its phases reads.
+    """
+    if block.deals == "all_tokens":
+        return frozenset({"weight", "KV", "activation"})
+    ops = operations_of(machine, block, reads)(Share(1))
+    buffers: set[Buffer] = {
+        "KV" if op.stream is Stream.KV else "weight" for op in ops if op.stream is not Stream.NONE
+    }
+    if block.in_passes:
+        buffers.add("activation")
+    return frozenset(buffers)
+
+
+class LaneOp(NamedTuple):
     """An op as the lanes of n phases execute it. Shapes: [n, K]; of work, sums over it count.
 
     Attributes:
@@ -50,6 +108,7 @@ class Step(NamedTuple):
         vector_ops: Element operations.
         sram_bytes: On-chip bytes written and read.
         held_back: The operand is asked for after ``pre_cycles``, and not before.
+        operand: Name of the operand; empty without one.
     """
 
     category: Category
@@ -69,6 +128,7 @@ class Step(NamedTuple):
     vector_ops: Ints
     sram_bytes: Ints
     held_back: bool = False
+    operand: str = ""
 
 
 class Cost(NamedTuple):
@@ -83,156 +143,228 @@ class Cost(NamedTuple):
         return self.serial + self.beside
 
 
+class OpCycles(NamedTuple):
+    """Cycles of an op.
+
+    Attributes:
+        of_core: Cost of each core, or of any.
+        if_even: Cost of a core, were sequences spread evenly.
+        exchanged: Cycles in which activations change cores.
+    """
+
+    of_core: Cost
+    if_even: Cost
+    exchanged: Count
+
+
 def lower(
-    hw: Hardware, ops: OpsOf, loads: Ints, *, split: bool, moved: Ints | int = 0
-) -> tuple[Step, ...]:
+    machine: MachineArrays, ops: OpsOf, loads: Ints, *, split: bool, moved: Ints | int = 0
+) -> tuple[LaneOp, ...]:
     """The steps of n phases.
 
     Args:
-        hw: The hardware.
+        machine: The numbers of D designs.
         ops: The ops of the phase.
         loads: Sequences of each core, int64[n, C], most loaded first.
         split: Every matrix is split over the cores.
         moved: Sequences whose activations travel to another core and back before the first step, by
             lane, [n, K].
     """
-    cores, lockstep = hw.design.machine.cores, hw.is_lockstep(split)
+    cores = machine.cores
+    lockstep = machine.is_lockstep(split)
     rows = loads.sum(axis=-1, keepdims=True)  # [n, 1]
     even = -(-rows // cores)
+    # Where all cores have equal loads, one stands for all, and has an even share. Attention on four
+    # cores is built in half of the time.
+    is_even = not split and loads.shape[1] == cores and bool((loads == loads[:, :1]).all())
+    costed_loads = loads[:, :1] if is_even and lockstep else loads
     if split:
-        wholes, own = ops(Share(rows)), ops(Share(rows, cores))
+        costed_loads = rows
         # Every core takes the norm of every row.
-        wholes = [op._replace(serial_vector_ops=cores * op.serial_vector_ops) for op in wholes]
+        wholes = [
+            op._replace(serial_vector_ops=cores * op.serial_vector_ops) for op in ops(Share(rows))
+        ]
+        of_cores = ops(Share(rows, cores))
     elif lockstep:
-        wholes, own = ops(Share(rows)), ops(Share(loads))  # [n, 1], [n, C]
-    else:
-        alone = hw.design.machine.weight_sharing == "private_per_sequence"
-        wholes = own = ops(Share(loads, streams=loads if alone else 1))  # every core is a lane
-    costs = [_cost(hw, op, rows if split else loads) for op in own]
-    spreads = costs if split else [_cost(hw, op, even) for op in ops(Share(even))]
+        wholes = ops(Share(rows))  # [n, 1]
+        of_cores = ops(Share(costed_loads))  # [n, C], or [n, 1]
+    else:  # every core is a lane
+        streams = loads if machine.streams_per_sequence else 1
+        wholes = ops(Share(loads, streams=streams))
+        of_cores = wholes
+    costs = [_cost(machine, op, costed_loads) for op in of_cores]
+    spreads = costs if split or is_even else [_cost(machine, op, even) for op in ops(Share(even))]
     gathered = [op.gathered_elements if split else 0 for op in wholes]
-    if lockstep and not split and hw.mapping.splits_remainder:
+    if lockstep and not split and machine.mapping.splits_remainder:
         rounds = rows // cores
-        left = rows - rounds * cores
-        of_rounds = [_cost(hw, op, rounds) for op in ops(Share(rounds))]
-        of_left = [_cost(hw, op, left) for op in ops(Share(left, cores))]
-        left_over = [op.gathered_elements for op in ops(Share(left))]
-        for n, op in enumerate(wholes):
-            if op.stream is not Stream.KV:
-                summed = map(sum, zip(of_rounds[n], of_left[n], strict=True))
-                costs[n] = Cost(*(each + np.zeros_like(loads) for each in summed))
-                gathered[n] = left_over[n]
-    elements = 2 * moved * hw.design.model.body.hidden_size
-    exchanged = [_exchange_cycles(hw, left) for left in gathered]
-    exchanged[0] = exchanged[0] + _exchange_cycles(hw, elements)
+        remainder = rows - rounds * cores
+        of_rounds = [_cost(machine, op, rounds) for op in ops(Share(rounds))]
+        of_remainder = [_cost(machine, op, remainder) for op in ops(Share(remainder, cores))]
+        gathered_of_remainder = [op.gathered_elements for op in ops(Share(remainder))]
+        for number, op in enumerate(wholes):
+            if not op.stream.is_kv:
+                # Cores work on whole rounds, then on their columns of the remainder.
+                costs[number] = Cost(
+                    serial=of_rounds[number].serial + of_remainder[number].serial + 0 * loads,
+                    beside=of_rounds[number].beside + of_remainder[number].beside + 0 * loads,
+                )
+                gathered[number] = gathered_of_remainder[number]
+    exchanged = [_exchange_cycles(machine, elements) for elements in gathered]
+    moved_elements = 2 * moved * machine.model.body.hidden_size
+    exchanged[0] = exchanged[0] + _exchange_cycles(machine, moved_elements)
+    cycles = map(OpCycles, costs, spreads, exchanged)
     return tuple(
-        _step(hw, op, loads, split, cost, spread, cycles)
-        for op, cost, spread, cycles in zip(wholes, costs, spreads, exchanged, strict=True)
+        _step(machine, op, loads, cycles=of_op, split=split)
+        for op, of_op in zip(wholes, cycles, strict=True)
     )
 
 
-def _step(
-    hw: Hardware, op: Op, loads: Ints, split: bool, own: Cost, spread: Cost, exchanged: Count
-) -> Step:
+def _step(machine: MachineArrays, op: Op, loads: Ints, *, cycles: OpCycles, split: bool) -> LaneOp:
     """The step of an op.
 
     Args:
-        hw: The hardware.
+        machine: The numbers of D designs.
         op: The op of a lane.
         loads: Sequences of each core.
+        cycles: Cycles of the op.
         split: Its matrices are split over the cores.
-        own: Cost of each core, or of any.
-        spread: Cost of a core, were sequences spread evenly.
-        exchanged: Cycles in which activations change cores.
     """
-    machine = hw.design.machine
-    lockstep, is_kv = hw.is_lockstep(split), op.stream is Stream.KV
-    slowest = Cost(*(part.max(axis=-1, keepdims=True) for part in own)) if lockstep else own
+    lockstep = machine.is_lockstep(split)
+    is_kv = op.stream.is_kv
+    slowest = cycles.of_core
+    if lockstep:
+        slowest = Cost(
+            serial=cycles.of_core.serial.max(axis=-1, keepdims=True),
+            beside=cycles.of_core.beside.max(axis=-1, keepdims=True),
+        )
     # Cores with less than an even share, or with columns of a sequence, never wait for that share.
-    balanced = Cost(*(np.minimum(a, b) for a, b in zip(slowest, spread, strict=True)))
-    filled, copies = _buffers(hw, loads, split, is_kv)
-    working = (loads.sum(axis=-1, keepdims=True) if lockstep else loads) > 0
-    path = hw.path_of[op.stream] if op.stream else -1
-    streamed = stored = op.stream_bytes * working
-    sides, kv_path = [], hw.path_of[Stream.KV]
-    for nbytes, side_path in ((op.kv_side_bytes, kv_path), (op.replay_bytes, hw.replay_path)):
-        nbytes = nbytes * working
+    balanced = Cost(
+        serial=np.minimum(slowest.serial, cycles.if_even.serial),
+        beside=np.minimum(slowest.beside, cycles.if_even.beside),
+    )
+    own_kv = is_kv and not op.is_shared
+    filled, copies = _buffers(machine, loads, split=split, is_kv=own_kv)
+    is_working = (loads.sum(axis=-1, keepdims=True) if lockstep else loads) > 0
+    working = is_working.astype(np.int64)
+    path = machine.path_of[op.stream] if op.stream else -1
+    stored = op.stream_bytes * working
+    streamed = stored
+    if machine.core_rate is not None and path >= 0:
+        core_bytes = -(-np.asarray(stored, np.int64) // np.asarray(filled, np.int64))
+        intake = _intake_cycles(machine.core_rate, core_bytes)
+        slowest = slowest._replace(beside=np.maximum(slowest.beside, intake))
+        balanced = balanced._replace(beside=np.maximum(balanced.beside, intake))
+    sides: list[tuple[int, Rate, Ints]] = []
+    of_sides = [
+        (op.kv_side_bytes, machine.path_of[Stream.KV]),
+        (op.replay_bytes, machine.replay_path),
+    ]
+    if Stream.FAR_KV in machine.path_of:
+        of_sides.append((op.far_side_bytes, machine.path_of[Stream.FAR_KV]))
+    for side_bytes, side_path in of_sides:
+        nbytes = side_bytes * working
         if np.any(nbytes) and side_path == path:
             # Behind the stream on the same path, they take the same time as beside it.
             streamed = streamed + nbytes
         elif np.any(nbytes):
-            sides.append((side_path, hw.rates[side_path], _ints(nbytes)))
+            sides.append((side_path, machine.rates[side_path], _ints(nbytes)))
+    # One figure may stand for all cores.
+    n_busy = machine.cores if split else loads.shape[1]
+    tile_bytes: Count = filled * machine.tile_bytes
+    buffer_bytes: Count = 2 * copies * stored  # written and read
     buffer = machine.kv_buffer_bytes if is_kv else machine.weight_buffer_bytes
-    return Step(
+    return LaneOp(
         category=op.category,
-        pre_cycles=_ints(slowest.serial + exchanged),
-        exchange_cycles=_ints(exchanged),
+        pre_cycles=_ints(slowest.serial + cycles.exchanged),
+        exchange_cycles=_ints(cycles.exchanged),
         cycles=_ints(slowest.beside),
-        balanced_cycles=_ints(balanced.all + exchanged),
+        balanced_cycles=_ints(balanced.all + cycles.exchanged),
         path=path if np.any(streamed) else -1,
-        rate=hw.rates[path] if op.stream else Fraction(1),
+        rate=machine.rates[path] if op.stream else Fraction(1),
         stream_bytes=_ints(streamed),
-        tile_bytes=_ints(filled * machine.tile_bytes),
+        tile_bytes=_ints(tile_bytes),
         slots=int(np.min(buffer // machine.tile_bytes)),
         is_kv=is_kv,
         sides=tuple(sides),
-        busy_cycles=_ints(own.all + np.zeros(machine.cores if split else 1, np.int64)),
+        busy_cycles=_ints(cycles.of_core.all + np.zeros(n_busy, np.int64)),
         macs=_ints(op.macs),
-        vector_ops=_ints(op.vector_ops + op.serial_vector_ops),
-        sram_bytes=_ints(copies * 2 * stored + _activation_bytes(hw, op)),
+        vector_ops=_ints(op.vector_ops + op.serial_vector_ops + SOFTMAX_OPS * op.exponentials),
+        sram_bytes=_ints(buffer_bytes + _activation_bytes(machine, op)),
         held_back=op.held_back,
+        operand=op.operand,
     )
 
 
-def _buffers(hw: Hardware, loads: Ints, split: bool, is_kv: bool) -> tuple[Count, Count]:
+def _intake_cycles(rate: Rate, nbytes: Ints) -> Ints:
+    """Cycles in which one core takes in the bytes of its operand, [n, K]."""
+    cycles: Ints = -(-nbytes * rate.denominator // rate.numerator)
+    return cycles
+
+
+def _buffers(
+    machine: MachineArrays, loads: Ints, *, split: bool, is_kv: bool
+) -> tuple[Count, Count]:
     """Buffers that fill with different parts of an operand, and those that get the same part."""
     rows = loads.sum(axis=-1, keepdims=True)
     at_work = (loads > 0).sum(axis=-1, keepdims=True)
-    cores = hw.design.machine.cores
+    cores = machine.cores
     if split:
         return cores, 1
-    if not hw.is_lockstep(split):
+    if not machine.is_lockstep(split):
         return 1, 1
     if is_kv:
         # K and V of a core's own sequences fill as many buffers as there are cores at work ...
-        return at_work, 1
+        return np.maximum(1, at_work), 1  # nobody asks where nobody computes
     # ... and weights that of each: less than a round is split, so that each has its columns.
-    return 1, np.where(rows < cores, 1, cores) if hw.mapping.splits_remainder else at_work
+    return 1, np.where(rows < cores, 1, cores) if machine.mapping.splits_remainder else at_work
 
 
-def _activation_bytes(hw: Hardware, op: Op) -> Count:
+def _activation_bytes(machine: MachineArrays, op: Op) -> Count:
     """Bytes of activations that an op reads and writes on chip."""
-    cols = _unit(hw, op).cols
+    cols = _unit(machine, op).cols
     # Element operations that are not fused read the results once more, and write their own.
-    passes = 1 if hw.design.machine.kernel_fusion else 1 + 2 * (op.vector_ops > 0)
-    read = (copies * (m * k * -(-n // cols) + passes * m * n) for m, k, n, copies in op.gemms)
-    return hw.design.model.activations.bytes_of(sum(read))
+    passes: Count = 1
+    if not machine.kernel_fusion:
+        passes = 1 + cast(Count, 2 * (op.vector_ops > 0))
+    elements: Count = 0
+    for gemm in op.gemms:
+        tiles: Count = -(-gemm.n // cols)
+        of_row: Count = gemm.k * tiles + passes * gemm.n
+        elements = elements + gemm.copies * gemm.m * of_row
+    return machine.model.activations.bytes_of(elements)
 
 
-def _unit(hw: Hardware, op: Op) -> Array:
+def _unit(machine: MachineArrays, op: Op) -> ArrayNumbers:
     """The array that multiplies for an op."""
-    machine = hw.design.machine
     return machine.attention_array if op.category == Category.ATTENTION else machine.array
 
 
-def _cost(hw: Hardware, op: Op, rows: Ints) -> Cost:
-    machine = hw.design.machine
-    array = gemm_cycles(_unit(hw, op), op.gemms) + machine.overheads.kernel_cycles * len(op.gemms)
-    elements = vector_cycles(machine.vector, op.vector_ops)
+def _cost(machine: MachineArrays, op: Op, rows: Ints) -> Cost:
+    array = gemm_cycles(_unit(machine, op), op.gemms) + machine.kernel_cycles * len(op.gemms)
+    elements = element_cycles(machine.vector, op)
     beside = np.maximum(array, elements) if machine.kernel_fusion else array + elements
-    working = rows > 0
+    working = (rows > 0).astype(np.int64)
     serial = vector_cycles(machine.vector, op.serial_vector_ops) + op.scan_cycles
-    return Cost(serial * working, beside * working)
+    return Cost(
+        serial=np.asarray(serial * working, np.int64),
+        beside=np.asarray(beside * working, np.int64),
+    )
 
 
-def _exchange_cycles(hw: Hardware, elements: Count) -> Count:
-    machine = hw.design.machine
+def element_cycles(vector: VectorNumbers, op: Op) -> Count:
+    """Cycles of element operations and softmax beside an array, at the same time."""
+    on_lanes = vector_cycles(vector, op.vector_ops + softmax_ops(vector, op.exponentials))
+    in_unit = softmax_cycles(vector, op.exponentials)
+    return np.maximum(on_lanes, in_unit)
+
+
+def _exchange_cycles(machine: MachineArrays, elements: Count) -> Count:
     if machine.cores == 1:
         return 0
-    return -(-hw.design.model.activations.bytes_of(elements) // machine.exchange_bytes_per_cycle)
+    return -(-machine.model.activations.bytes_of(elements) // machine.exchange_bytes_per_cycle)
 
 
 def _ints(figure: Count) -> Ints:
     """At least two axes: [n, K], or [1, 1] for what is the same everywhere."""
-    found = np.asarray(figure, np.int64)
-    return found if found.ndim == 2 else found.reshape(1, -1)
+    figures = np.asarray(figure, np.int64)
+    return figures if figures.ndim == 2 else figures.reshape(1, -1)

@@ -3,25 +3,31 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from carsim.decisions.attention import AttentionPolicy
-from carsim.decisions.replay import ReplayRule, later
+from carsim.decisions.replay import ReplayRule
 from carsim.hardware.schedule import BASELINE, Schedule
-from carsim.machine.cases import AttendCases
+from carsim.machine.arrays import MachineArrays
+from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
-from carsim.machine.variants import Variant
-from carsim.workload.body import in_window
+from carsim.program.layers import FurtherRules
+from carsim.program.program import Program
+from carsim.program.reads import Steps
 from carsim.workload.geometry import Video
+from carsim.workload.workload import ReuseSource
 
 
 @dataclass(frozen=True)
 class Plan:
     """A policy on a hardware, for one video.
+
+    The skipped blocks (``policy.skip``) and the point at which decisions are known
+    (``machine.decision_at``) are in :class:`~carsim.machine.arrays.MachineArrays`, as all designs
+    of ``phases`` share them.
 
     Attributes:
         phases: The phases of the hardware.
@@ -31,6 +37,8 @@ class Plan:
         rule: Rule of replay; None for decoding that never replays, which computes no scores and
             dispatches nothing.
         steps: The steps to simulate, in order; all of the video unless a part is enough.
+        further_rules: Rules of further decisions, by name.
+        source: Outputs that tokens of forwards reuse; None where whole rows decide.
     """
 
     phases: Phases
@@ -39,60 +47,88 @@ class Plan:
     schedule: str
     rule: ReplayRule | None
     steps: Sequence[int]
+    further_rules: FurtherRules = ()
+    source: ReuseSource | None = None
 
     @classmethod
-    def of(cls, phases: Phases, video: Video, variant: Variant, rule: ReplayRule | None) -> "Plan":
+    def of_video(  # noqa: PLR0913 - the fields of a plan, by name
+        cls,
+        phases: Phases,
+        video: Video,
+        *,
+        attention: AttentionPolicy,
+        schedule: str,
+        rule: ReplayRule | None,
+        further_rules: FurtherRules = (),
+        source: ReuseSource | None = None,
+    ) -> "Plan":
         """A policy in all steps of a video."""
-        steps = range(video.n_steps // phases.hw.design.policy.tokens_per_step)
-        return cls(phases, video, variant.attention, variant.schedule, rule, steps)
+        return cls(
+            phases=phases,
+            video=video,
+            attention=attention,
+            schedule=schedule,
+            rule=rule,
+            steps=range(video.n_steps // phases.machine.tokens_per_step),
+            further_rules=further_rules if rule is not None else (),
+            source=source,
+        )
 
     @property
     def hw(self) -> Hardware:
-        """The hardware."""
+        """The hardware of a single design."""
         return self.phases.hw
+
+    @property
+    def machine(self) -> MachineArrays:
+        """The numbers of D designs."""
+        return self.phases.machine
 
     def of_design(self, number: int) -> "Plan":
         """The plan on one of the designs of its hardware."""
-        if len(self.hw.designs) == 1:
+        if self.machine.n_designs == 1:
             return self
-        return replace(
-            self, phases=type(self.phases)(self.hw.designs[number], self.phases.fidelity)
-        )
+        hardware = self.machine.hardwares[number]
+        return replace(self, phases=type(self.phases)(hardware, self.phases.fidelity))
 
     @cached_property
-    def scored(self) -> NDArray[np.bool_]:  # [S]
-        """Steps in which a replay is decided on: all after the first frame."""
+    def decided(self) -> NDArray[np.bool_]:  # [S]
+        """Steps in which a replay is decided on: all after the first frame.
+
+        Where ranges of tokens decide, a frame may look at the one before it in the same forward.
+        """
         first = self.video.tokens_per_frame // self.tokens_per_step
+        if self.source is not None:
+            first = 0
         return (self.rule is not None) & (np.asarray(self.steps) >= first)
 
-    @cached_property
-    def reads(self) -> dict[int | None, AttendCases]:
-        """Keys that attention reads in each step, [S] each, by the window of the layer.
+    def program(self, *, decided: bool) -> Program:
+        """The layers of steps in which a replay is decided on, or of all others."""
+        return self.phases.program(
+            self.rule,
+            decided=decided,
+            source=self.source,
+            attention=self.attention,
+            further_rules=self.further_rules,
+        )
 
-        The policy chooses among the newest tokens that are in the window. Where what is read
-        depends on the data, other numbers take the place of these.
-        """
-        windows = self.hw.design.model.body.layers_by_window()
-        return {window: self._reads_in(window) for window in windows}
-
-    def _reads_in(self, window: int | None) -> AttendCases:
-        contexts = in_window(self.contexts, window)
-        found = self.attention.reads(contexts)
-        tokens, runs = (each.astype(np.int64) for each in (found.tokens, found.runs))
-        # A policy without work of its own asks for the same whatever it leaves unread.
-        own = type(self.attention)
-        at_frames = own.frame_work is not AttentionPolicy.frame_work
-        works = own.side_work is not AttentionPolicy.side_work or at_frames
-        contexts = contexts * (works and not own.follows_reads)
-        outside, frame = self.aligned_outside(window), self.video.tokens_per_frame * at_frames
-        runs = np.broadcast_to(runs, tokens.shape)
-        return AttendCases(tokens, runs, contexts, self.attention, outside, frame)
+    def steps_at(self, where: NDArray[np.intp]) -> Steps:
+        """Some of the steps, as blocks look at them."""
+        return Steps(contexts=self.contexts[where], video=self.video, attention=self.attention)
 
     @cached_property
     def contexts(self) -> NDArray[np.int64]:  # [S]
         """Tokens that dense attention would read in each step: those of its last query."""
         done = (1 + np.asarray(self.steps, np.int64)) * self.tokens_per_step
         return self.video.prompt_tokens + done
+
+    @property
+    def first_steps(self) -> int:
+        """Steps until the first output is there: one, or the forwards of a chunk or sample."""
+        sample = self.machine.model.sample
+        if sample is None:
+            return 1
+        return sample.steps if sample.chunk_frames is not None else sample.forwards
 
     @property
     def n_steps(self) -> int:
@@ -102,39 +138,31 @@ class Plan:
     @property
     def tokens_per_step(self) -> int:
         """Tokens of each sequence that a step decodes."""
-        return self.hw.design.policy.tokens_per_step
+        return self.machine.tokens_per_step
 
-    def schedule_of(self, scored: bool) -> Schedule:
+    def idle_layers(self, batches: Batches) -> NDArray[np.int64]:
+        """Layers of each step in which all rows skip all blocks that may be, int64[G, S]."""
+        program = self.program(decided=False)
+        layers = program.skipping_layers
+        followed = {block.follows for block in program.skipped if block.follows is not None}
+        of_decisions = [
+            batches.by_name([name])[name].of_layers(layers) for name in sorted(followed)
+        ]
+        if len(of_decisions) == 1:
+            return of_decisions[0].idle_layers
+        skip_all = np.logical_and.reduce([each.replay.all(axis=-1) for each in of_decisions])
+        return np.asarray(skip_all).sum(axis=-1, dtype=np.int64)
+
+    def schedule_of(self, decided: bool) -> Schedule:
         """The policy's schedule; where nothing is decided, every core keeps its own sequences."""
-        return self.phases.schedule(self.schedule) if scored else BASELINE
+        return self.phases.schedule(self.schedule) if decided else BASELINE
 
-    def groups(self, scored: bool) -> list[tuple[slice, int]]:
-        """Tokens whose MLPs are dispatched together, and the core of the first up to attention."""
-        rows, width = self.hw.rows, self.hw.held(self.schedule_of(scored))
-        return [(slice(n, min(n + width, rows)), self.hw.home_of(n)) for n in range(0, rows, width)]
-
-    def aligned_outside(self, window: int | None) -> bool:
-        """The cached key that the rule scores is not among those that a layer's attention reads.
-
-        Args:
-            window: As of :meth:`reads`.
-        """
-        if self.rule is None:
-            return False
-        distance = self.rule.key_distance(self.video.tokens_per_frame)
-        beyond = window is not None and distance >= window
-        return beyond or not self.attention.reads_aligned(distance)
-
-    def known_cycles(self, attention: NDArray[np.int64], output: Any) -> NDArray[np.int64]:
-        """For how long decisions have been known when the residual is complete.
-
-        Args:
-            attention: Cycles of attention phases, of any shape, which the result has too.
-            output: Cycles of the output projection.
-        """
-        decision_at = self.hw.design.machine.decision_at
-        if self.rule is not None:
-            decision_at = later(decision_at, self.rule.known_at)
-        if decision_at == "q":
-            return attention + output
-        return np.zeros_like(attention) + (output if decision_at == "attention" else 0)
+    def groups(self, decided: bool) -> list[tuple[slice, int]]:
+        """Rows that are dispatched together, and the home of the first."""
+        rows = self.machine.rows
+        width = self.machine.dispatched_together(self.schedule_of(decided))
+        firsts = range(0, rows, width)
+        return [
+            (slice(first, min(first + width, rows)), self.machine.home_of(first))
+            for first in firsts
+        ]

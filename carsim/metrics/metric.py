@@ -5,14 +5,17 @@ A figure is a number (or a short text) of one row of a comparison: one policy on
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, Protocol, cast
 
+from carsim.account.row import RowResult
+from carsim.base.answers import checked, file_of
 from carsim.base.errors import InputError
 from carsim.base.text import quantity
 from carsim.cost.fit import FitReport
 from carsim.design import Design
-from carsim.machine.row import RowResult
+from carsim.hardware.expected import Expected
 
 OTHER_COLUMNS = ("id", "ordinal", "point", "status", "reason", "seconds", "checksum", "knee")
 """Columns of stores and frames that are no metrics."""
@@ -36,14 +39,23 @@ class Run(Protocol):
     def dense_latency_s(self) -> float | None:
         """Latency of dense decoding on the same machine; None if it was not simulated."""
 
+    @property
+    def expected(self) -> Expected:
+        """Time on a real board over the time that is simulated."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Setting:
     """A :class:`Run` for those who simulate single rows, such as sweeps."""
 
     design: Design
     fit: FitReport
     dense_latency_s: float | None = None
+
+    @cached_property
+    def expected(self) -> Expected:
+        """Time on a real board over the time that is simulated; 18 metrics ask for it."""
+        return self.design.expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +76,8 @@ class Metric:
             metrics (``run`` in full, page); ``no``: in JSON, frames and CSV files alone.
         headline_of: The kind of work, ``video`` or ``text``, whose headline it is; empty for both.
         short: Heading in the table of policies; :attr:`heading` if empty.
+        only_for: The kind of work that alone has a figure: ``video`` or ``text``, or ``decoder``
+            or ``network`` for what makes it; empty: all.
     """
 
     name: str
@@ -77,6 +91,7 @@ class Metric:
     shown: Literal["headline", "detail", "no"] = "detail"
     headline_of: Literal["video", "text", ""] = ""
     short: str = ""
+    only_for: Literal["video", "text", "decoder", "network", ""] = ""
 
     def __post_init__(self) -> None:
         is_lower = self.name.isidentifier() and self.name == self.name.lower()
@@ -103,6 +118,21 @@ class Metric:
     def text(self, value: Value, digits: int = 4) -> str:
         """A value as people read it, without its unit."""
         return quantity(value, self.unit, digits)
+
+
+def with_checked_value(metric: Metric) -> Metric:
+    """A metric from outside whose figures are checked, so that a wrong one is refused by name."""
+    if hasattr(metric.value, "is_checked"):
+        return metric
+    place = f"metric {metric.name!r}{file_of(metric.value)}"
+    return replace(metric, value=checked(metric.value, place, _check_figure))
+
+
+def _check_figure(value: Any, row: RowResult, run: Run) -> str:
+    value = value.item() if hasattr(value, "item") else value
+    if value is None or isinstance(value, bool | int | float | str):
+        return ""
+    return f"gives {type(value).__name__}: a number, a truth value, a text or None can be"
 
 
 def finite(value: Any) -> Any:

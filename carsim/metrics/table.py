@@ -4,19 +4,38 @@ To add a metric, add one row to the table: every output then has it. One from ou
 ``METRICS.register(Metric(...))``.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 from operator import attrgetter
+from typing import Literal
 
+from carsim.account.limits import shares_by_limit
+from carsim.account.row import RowResult
 from carsim.base.registry import Registry
 from carsim.base.text import with_ends
 from carsim.base.units import GB
+from carsim.hardware.expected import Expected
 from carsim.hardware.technology import TECHNOLOGIES, Technology
 from carsim.hardware.technology.price import total
-from carsim.machine.limits import shares_by_limit
-from carsim.machine.row import RowResult
-from carsim.machine.simulate import LAYER_PHASES
-from carsim.metrics.metric import Metric, Run, Value
+from carsim.metrics.metric import Metric, Run, Value, with_checked_value
+from carsim.workload.activity import Activity
+from carsim.workload.geometry import Video
+from carsim.workload.model import Model
+
+LAYER_PHASES = ("qkv", "attention", "output", "mlp")
+"""Blocks of a decoder's layer, whose limits are metrics."""
+
+FORWARD_PHASES = {
+    "enter": "patches, time and text",
+    "refiner": "text refiner",
+    "modulation": "modulation",
+    "cross": "cross-attention",
+    "leave": "output patches",
+    "convolution": "convolutions",
+    "pixels": "pixel decoder",
+}
+"""Kinds of phases that networks have beside those of a decoder -> English name."""
 
 PHASES = {
     "prefill": "prefill",
@@ -25,8 +44,9 @@ PHASES = {
     "output": "output projection",
     "mlp": "MLP and replay",
     "head": "head",
+    **FORWARD_PHASES,
 }
-"""Kinds of phases in the order of a video -> English name. Their times add up to a latency."""
+"""Kinds of phases -> English name. Their times, and that of the host, add up to a latency."""
 
 RESOURCES: dict[str, str] = {}
 """Resource of any technology -> title. A design of another technology has None of it."""
@@ -37,17 +57,47 @@ for _technology in TECHNOLOGIES.values():
 INTERVALS = {
     "latency_s": ("latency_low_s", "latency_high_s"),
     "seconds_per_video": ("seconds_per_video_low", "seconds_per_video_high"),
+    "stream_tokens_per_s": ("stream_tokens_per_s_low", "stream_tokens_per_s_high"),
+    "tokens_per_s": ("tokens_per_s_low", "tokens_per_s_high"),
+    "ms_per_token": ("ms_per_token_low", "ms_per_token_high"),
     "energy_per_video_j": ("energy_per_video_low_j", "energy_per_video_high_j"),
     "area_mm2": ("area_low_mm2", "area_high_mm2"),
     "cost_usd": ("cost_low_usd", "cost_high_usd"),
     "energy_per_token_j": ("energy_per_token_low_j", "energy_per_token_high_j"),
+    "expected_latency_s": ("expected_latency_low_s", "expected_latency_high_s"),
+    "expected_seconds_per_video": (
+        "expected_seconds_per_video_low",
+        "expected_seconds_per_video_high",
+    ),
+    "expected_ms_per_token": ("expected_ms_per_token_low", "expected_ms_per_token_high"),
+    "expected_stream_tokens_per_s": (
+        "expected_stream_tokens_per_s_low",
+        "expected_stream_tokens_per_s_high",
+    ),
+    "expected_tokens_per_s": ("expected_tokens_per_s_low", "expected_tokens_per_s_high"),
+    "expected_frames_per_s": ("expected_frames_per_s_low", "expected_frames_per_s_high"),
 }
 """Metric -> the metrics that are the ends of its interval."""
+
+EXPECTED = {
+    "expected_latency_s": "latency_s",
+    "expected_seconds_per_video": "seconds_per_video",
+    "expected_ms_per_token": "ms_per_token",
+    "expected_stream_tokens_per_s": "stream_tokens_per_s",
+    "expected_tokens_per_s": "tokens_per_s",
+    "expected_frames_per_s": "frames_per_s",
+}
+"""Metric that is expected on a real board -> the simulated metric that it is scaled from."""
+
+OF_DECODING = ("ms_per_token", "stream_tokens_per_s", "tokens_per_s")
+"""Simulated metrics that leave the prompt out."""
 
 Get = Callable[[RowResult, Run], Value]
 
 
 def _phase_seconds(phase: str) -> Get:
+    if phase in FORWARD_PHASES:  # a decoder has none of them, a network may
+        return lambda row, run: row.seconds_by_phase.get(phase)
     return lambda row, run: row.seconds_by_phase.get(phase, 0.0)
 
 
@@ -90,13 +140,120 @@ def _interval(of: str) -> Callable[[int], Get]:
     )
 
 
+def expected_scale(
+    expected: Expected, better: Literal["higher", "lower"], end: str, at_peak: float = 0.0
+) -> float:
+    """What a simulated time or rate is multiplied by to get the expected one.
+
+    Args:
+        expected: Time on a real board over the time that is simulated.
+        better: ``lower`` for a time, ``higher`` for a rate.
+        end: ``value``, or the ``low`` or ``high`` end of the interval of the product.
+        at_peak: Time in which memories and arrays could do the work at their peak, as a share of
+            the simulated time. No expected time is less.
+    """
+    known = expected.not_below(at_peak)
+    if better == "lower":
+        return {"value": known.factor, "low": known.low, "high": known.high}[end]
+    return 1 / {"value": known.factor, "low": known.high, "high": known.low}[end]
+
+
+@lru_cache(maxsize=4)
+def _shares_at_peak(row: RowResult) -> tuple[float, float]:
+    """Time of all work, and of decoding alone, at the peak of memories and arrays.
+
+    Each is a share of the simulated time of the same work.
+    """
+    simulation = row.simulation
+    latency_s = row.latency_s * row.n_batches
+    prompt_s = row.seconds_by_phase.get("prefill", 0.0) * row.n_batches
+    return (
+        _seconds_at_peak(row, simulation.activity) / latency_s,
+        _seconds_at_peak(row, simulation.decode_activity) / (latency_s - prompt_s),
+    )
+
+
+def _seconds_at_peak(row: RowResult, work: Activity) -> float:
+    """Seconds of some work if its memories and arrays did it at their peak."""
+    hw = row.simulation.plan.hw
+    memories = (work.dram_bytes.get(path.name, 0) / (path.peak_gbps * GB) for path in hw.paths)
+    macs_per_s = hw.design.machine.macs_per_cycle * hw.design.board.fabric_clock_mhz * 1e6
+    return max(work.macs / macs_per_s, *memories)
+
+
+def _expected(simulated: Metric, end: str) -> Get:
+    """Get a time or rate that is expected on a real board, or an end of its interval."""
+    better = simulated.better
+    assert better is not None
+
+    def value(row: RowResult, run: Run) -> Value:
+        bare = simulated.value(row, run)
+        if not isinstance(bare, int | float):
+            return None
+        at_peak = _shares_at_peak(row)[simulated.name in OF_DECODING]
+        return bare * expected_scale(run.expected, better, end, at_peak)
+
+    return value
+
+
+def _expected_ends(simulated: Metric) -> Callable[[int], Get]:
+    """Take the low (0) or the high end (1) of an expected time or rate."""
+    return lambda which: _expected(simulated, ("low", "high")[which])
+
+
+def _expected_metrics(rows: Iterable[Metric]) -> Iterator[Metric]:
+    """Metrics that are expected on a real board, with the ends of their intervals."""
+    simulated = {metric.name: metric for metric in rows}
+    for name, of in EXPECTED.items():
+        metric = simulated[of]
+        is_time = metric.better == "lower"
+        expected = replace(
+            metric,
+            name=name,
+            title=f"expected {metric.title}",
+            meaning=f"{metric.meaning}; expected on a real board, by published systems of its kind",
+            formula=f"{of} {'*' if is_time else '/'} factor of published systems",
+            value=_expected(metric, "value"),
+            shown="detail",
+            short="",
+        )
+        yield from _with_ends(expected, _PUBLISHED, _expected_ends(metric))
+
+
+def _step_interval(which: int) -> Get:
+    """Milliseconds of a decode step at the upper (0) or the lower end (1) of the bandwidth."""
+    return lambda row, run: row.decode_factors and row.decode_factors[which] * row.ms_per_token
+
+
+def _speed_interval(of: str) -> Callable[[int], Get]:
+    """A speed at the lower (0) or the upper end (1) of the bandwidth."""
+    return lambda which: (
+        lambda row, run: row.decode_factors and getattr(row, of) / row.decode_factors[1 - which]
+    )
+
+
 def _joules(of: str) -> Callable[[int], Get]:
     return lambda which: lambda row, run: getattr(getattr(row, of), ("low_j", "high_j")[which])
 
 
+def frames_of(model: Model, video: Video) -> int:
+    """Frames of a video as it is looked at: pixel frames of what a network makes; 0 of a text."""
+    if model.network is not None and model.sample is not None:
+        return model.network.pixel_frames(model.sample)
+    return 0 if video.kind == "text" else video.n_frames
+
+
 def _frames_per_s(row: RowResult, run: Run) -> Value:
-    video = row.simulation.plan.video
-    return None if video.kind == "text" else video.n_frames / row.seconds_per_video
+    frames = frames_of(row.design.model, row.simulation.plan.video)
+    return frames / row.seconds_per_video if frames else None
+
+
+def _first_frame_s(row: RowResult, run: Run) -> Value:
+    return None if row.design.model.network is None else row.first_token_s
+
+
+def _first_token_s(row: RowResult, run: Run) -> Value:
+    return row.first_token_s if row.design.model.network is None else None
 
 
 def _resource(name: str, title: str) -> Metric:
@@ -126,10 +283,12 @@ def _price(end: str) -> Get:
 _JOULES = "energy of all batches / videos"
 _PER_TOKEN = "energy of all batches without their prompts / tokens of all streams"
 _PRICE = "sum over die, package, memories and tests, or price of the board"
-_MEMORY = _ends("memory sustains the {} measured on such boards; runs only", "most", "least")
+_MEMORY = _ends("memory sustains the {} that was measured; runs only", "most", "least")
+_OF_TEXTS = _ends("memory sustains the {} that was measured; runs of texts only", "most", "least")
 _ENERGY = _ends("every constant of energy is at its {} end, and time if known")
 _AREA = _ends("every constant of area is at its {} end")
 _COST = _ends("every constant of area and price is at its {} end")
+_PUBLISHED = _ends("the board is at the {} end of the 90 % interval of published systems")
 _LARGEST = "largest of compute, memory, port and dependency"
 
 # One row per metric: name, unit, title / meaning / formula, better, value.
@@ -152,26 +311,44 @@ _ROWS = (
            "How many times as fast as dense decoding on the same machine",
            "dense_latency_s / latency_s", "higher", _speedup,
            shown="headline", headline_of="video", short="speed-up"),
-    Metric("stream_tokens_per_s", "tokens/s", "speed per stream",
-           "Tokens per second of one video or text, prompt left out; a guidance pair is one stream",
-           "tokens of a stream / (latency_s - prefill_s)", "higher",
-           lambda row, run: row.stream_tokens_per_s,
-           shown="headline", headline_of="text", short="tokens/s per stream"),
-    Metric("tokens_per_s", "tokens/s", "speed in all",
-           "Tokens per second of all streams of a batch together, prompt left out",
-           "stream_tokens_per_s * videos_per_batch", "higher", lambda row, run: row.tokens_per_s,
-           shown="headline", headline_of="text", short="tokens/s in all"),
-    Metric("ms_per_token", "ms", "time per token step",
-           "Time of one decode step of the batch, without prefill",
-           "1000 * (latency_s - prefill_s) / steps", "lower", lambda row, run: row.ms_per_token,
-           shown="headline", headline_of="text", short="ms per step"),
+    *_with_ends(
+        Metric("stream_tokens_per_s", "tokens/s", "speed per stream",
+               "Tokens per second of one video or text, prompt left out; a guidance pair is one "
+               "stream",
+               "tokens of a stream / (latency_s - prefill_s)", "higher",
+               lambda row, run: row.stream_tokens_per_s,
+               shown="headline", headline_of="text", short="tokens/s per stream"),
+        _OF_TEXTS[::-1], _speed_interval("stream_tokens_per_s"),
+    ),
+    *_with_ends(
+        Metric("tokens_per_s", "tokens/s", "speed in all",
+               "Tokens per second of all streams of a batch together, prompt left out",
+               "stream_tokens_per_s * videos_per_batch", "higher",
+               lambda row, run: row.tokens_per_s,
+               shown="headline", headline_of="text", short="tokens/s in all"),
+        _OF_TEXTS[::-1], _speed_interval("tokens_per_s"),
+    ),
+    *_with_ends(
+        Metric("ms_per_token", "ms", "time per token step",
+               "Time of one decode step of the batch, without prefill",
+               "1000 * (latency_s - prefill_s) / steps", "lower",
+               lambda row, run: row.ms_per_token,
+               shown="headline", headline_of="text", short="ms per step"),
+        _OF_TEXTS, _step_interval,
+    ),
     Metric("frames_per_s", "frames/s", "frames per second",
-           "Frames of all videos of a batch together per second, prompt included",
-           "frames / seconds_per_video", "higher", _frames_per_s),
+           "Frames of all videos of a batch together per second, prompt included; of a network "
+           "its pixel frames, or images",
+           "frames / seconds_per_video", "higher", _frames_per_s, only_for="video"),
+    Metric("first_frame_s", "s", "time to first frame",
+           "Time until the first frames are there: all forwards of a sample, or the denoising "
+           "forwards of its first chunk; of networks only",
+           "prefill_s + forwards of the sample or first chunk + pixels_s of it", "lower",
+           _first_frame_s, only_for="network"),
     Metric("first_token_s", "s", "time to first token",
            "Time from the prompt to the end of the step after it, which emits the first token",
-           "prefill_s + time of the first step", "lower", lambda row, run: row.first_token_s,
-           shown="headline", headline_of="text", short="first token [s]"),
+           "prefill_s + time of the first step", "lower", _first_token_s,
+           shown="headline", headline_of="text", short="first token [s]", only_for="decoder"),
     Metric("body_latency_s", "s", "latency without the head",
            "Latency of a batch without its head",
            "latency_s - head_s", "lower", lambda row, run: row.body_latency_s),
@@ -185,19 +362,21 @@ _ROWS = (
     *(
         Metric(f"{phase}_s", "s", f"time in {label}",
                f"Part of the latency of a batch that is spent in {label}",
-               f"cycles of {phase} / clock / batches", "lower", _phase_seconds(phase))
+               f"cycles of {phase} / clock / batches", "lower", _phase_seconds(phase),
+               only_for="network" if phase in FORWARD_PHASES else "")
         for phase, label in PHASES.items()
     ),
     *_with_ends(
         Metric("energy_per_video_j", "J", "energy per video",
-               "Energy of the whole board per finished video",
+               "Energy of the whole board per finished video, in the simulated time",
                _JOULES, "lower", lambda row, run: row.energy_per_video.value_j,
                shown="headline", headline_of="video", short="joules"),
         _ENERGY, _joules("energy_per_video"),
     ),
     *_with_ends(
         Metric("energy_per_token_j", "J", "energy per token",
-               "Energy of the whole board per token of a stream, prompt left out",
+               "Energy of the whole board per token of a stream in the simulated time, prompt left "
+               "out",
                _PER_TOKEN, "lower", lambda row, run: row.energy_per_token.value_j,
                shown="headline", headline_of="text", short="joules per token"),
         _ENERGY, _joules("energy_per_token"),
@@ -219,8 +398,12 @@ _ROWS = (
     Metric("memory_utilisation", "share", "memory, of peak",
            "Bytes moved, as a share of what the peak rate allows; of the busiest memory",
            "bytes / (peak rate * time)", "higher",
-           lambda row, run: max(row.ddr_utilisation.values(), default=None),
-           shown="headline", short="memory busy"),
+           lambda row, run: max(row.ddr_utilisation.values(), default=None)),
+    Metric("memory_sustained_share", "share", "memory busy",
+           "Bytes of decode steps, as a share of what their memory sustains behind its ports in "
+           "that time; of the busiest memory",
+           "bytes of decoding / (sustained rate * time of decoding)", "higher",
+           lambda row, run: row.memory_sustained_share, shown="headline"),
     Metric("memory_gb_per_video", "GB", "memory traffic per video",
            "Bytes moved to and from all external memories per finished video",
            "bytes / 1e9 / videos", "lower", lambda row, run: row.dram_gb_per_video),
@@ -261,6 +444,9 @@ _ROWS = (
            "Videos that a batch finishes; a guidance pair makes one video",
            "sequences per batch / sequences per video", None,
            lambda row, run: row.batches.videos_per_batch, shown="no"),
+    Metric("policy_name", "", "policy",
+           "Name of the policy, as figures and tables have it", "", None,
+           lambda row, run: row.variant.name, shown="no"),
     Metric("decisions", "", "decisions",
            "Where the replay decisions come from", "", None, lambda row, run: row.batches.label,
            shown="no"),
@@ -298,10 +484,17 @@ _ROWS = (
 )
 # fmt: on
 
-METRICS: Registry[Metric] = Registry("metric", attrgetter("name"), _ROWS)
+_SHIPPED = (*_ROWS, *_expected_metrics(_ROWS))
+
+METRICS: Registry[Metric] = Registry(
+    "metric", attrgetter("name"), _SHIPPED, taken=with_checked_value
+)
 """Every metric by its name."""
 
-WITHOUT_DENSE = frozenset(METRICS) - {"speedup", "dense_latency_s"}
+NEEDS_DENSE = frozenset({"speedup", "dense_latency_s"})
+"""Shipped metrics that need dense decoding."""
+
+WITHOUT_DENSE = frozenset(METRICS) - NEEDS_DENSE
 """Shipped metrics that need no dense decoding."""
 
 

@@ -12,7 +12,7 @@ from carsim.metrics import METRICS
 from carsim.report.ratios import RatioChange, ratios
 from carsim.report.stored import StoredPolicy, StoredRun, read_run
 from carsim.report.stored import stored as stored_run
-from carsim.runs.first import open_design
+from carsim.runs.opening import open_design
 from carsim.runs.pipeline import run as simulate
 from carsim.runs.report import Report
 from carsim.workload.workload import Workload, workload_of
@@ -52,10 +52,21 @@ class Change(NamedTuple):
 
 
 class RunComparison:
-    """Differences between two runs, ``a`` and ``b``, and their effects."""
+    """Differences between two runs, ``a`` and ``b``, and their effects; print it.
+
+    Attributes:
+        a: The first run.
+        b: The second run.
+    """
 
     def __init__(self, a: StoredRun, b: StoredRun) -> None:
         self.a, self.b = self.both = a, b
+
+    def __str__(self) -> str:
+        """The comparison in words and tables, at 80 columns, as ``carsim compare`` prints it."""
+        from carsim.report.compare_words import plain_text
+
+        return plain_text(self)
 
     @cached_property
     def spec(self) -> tuple[Difference, ...]:

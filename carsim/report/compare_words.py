@@ -1,14 +1,25 @@
 """A comparison of two runs in words and tables."""
 
 import json
+import textwrap
 from collections.abc import Iterator
 from math import fsum
 from typing import Any
 
-from carsim.base.text import Table, number, quantity, shortened, signed, signed_percent, with_ends
-from carsim.metrics import METRICS, PHASES
+from carsim.base.text import (
+    SCREEN_WIDTH,
+    Table,
+    number,
+    quantity,
+    shortened,
+    signed,
+    signed_percent,
+    with_ends,
+)
+from carsim.metrics import INTERVALS, METRICS, PHASES, interval_text
 from carsim.report.compare import OWN, Change, RunComparison
 from carsim.report.run_words import Section
+from carsim.report.stored import StoredRun
 
 LEAST_SHARE = 0.05
 """Categories that make up less of the whole change are left out of the answer."""
@@ -24,7 +35,12 @@ def sections(comparison: RunComparison) -> Iterator[Section]:
         f"decisions {run.own.decisions} (sha256 {run.design_sha256[:12]})"
         for side, run in (("A", comparison.a), ("B", comparison.b))
     ]
-    yield "", heads
+    # Assumptions that both share are said once.
+    sides = {"A": comparison.a.assumed, "B": comparison.b.assumed}
+    if comparison.a.assumed == comparison.b.assumed:
+        sides = {"A and B": comparison.a.assumed}
+    lines = [f"{side}  {text}" for side, text in sides.items() if text]
+    yield "", [*heads, *lines]
     table = spec_table(comparison)
     yield "What differs", [table if table.rows else "Nothing differs in design, traces or options."]
     yield "What that did", [f"- {text}" for text in (*answer(comparison), *comparison.notes)]
@@ -33,12 +49,29 @@ def sections(comparison: RunComparison) -> Iterator[Section]:
     yield "Figures of the own policies that differ", [changed_table(comparison)]
 
 
+def plain_text(comparison: RunComparison) -> str:
+    """The sections of a comparison as plain text of 80 columns."""
+    lines: list[str] = []
+    for heading, parts in sections(comparison):
+        if lines:
+            lines.append("")
+        if heading:
+            lines.append(heading)
+        for part in parts:
+            if isinstance(part, Table):
+                lines += part.lines(SCREEN_WIDTH)
+                continue
+            indent = " " * (len(part) - len(part.lstrip(" -")))
+            lines += textwrap.wrap(part, SCREEN_WIDTH, subsequent_indent=indent)
+    return "\n".join(lines)
+
+
 def answer(comparison: RunComparison) -> Iterator[str]:
     """Effects of the differences, a sentence each."""
     a, b = comparison.a, comparison.b
     yield headline(comparison)
     if a.result != b.result:
-        yield f"A is {a.result}; B is {b.result}."
+        yield f"A has the {a.result}; B has the {b.result}."
     yield from _certainty(comparison)
     moved = {each.what: each.difference for each in comparison.breakdown if each.difference}
     least = LEAST_SHARE * fsum(map(abs, moved.values()))
@@ -65,20 +98,26 @@ def headline(comparison: RunComparison) -> str:
 
 def _certainty(comparison: RunComparison) -> Iterator[str]:
     """Overlap of the intervals of both times on boards."""
-    a, b = (
-        [end * run.own.seconds_per_video for end in (run.expected.low, run.expected.high)]
-        for run in comparison.both
-    )
+    a, b = map(_expected_ends, comparison.both)
     if a == b:
         return
-    spans = " and ".join(f"{number(low)} to {number(high)} s" for low, high in (a, b))
+    spans = " and ".join(map(_expected_text, comparison.both))
     if a[0] > b[1] or b[0] > a[1]:
-        yield f"On boards, the 90 % intervals of A and B do not overlap: {spans}."
+        yield f"On boards, the 90 % intervals of A and B do not overlap: expect {spans}."
     else:
         yield (
-            f"On boards, the 90 % intervals of A and B overlap: {spans}. The order is certain only "
-            "if both depart from carsim by about the same factor."
+            f"On boards, the 90 % intervals of A and B overlap: expect {spans}. The order is "
+            "certain only if both depart from carsim by about the same factor."
         )
+
+
+def _expected_ends(run: StoredRun) -> tuple[float, float]:
+    low, high = INTERVALS["expected_seconds_per_video"]
+    return run.own[low], run.own[high]
+
+
+def _expected_text(run: StoredRun) -> str:
+    return f"{interval_text('expected_seconds_per_video', run.own.get)} s"
 
 
 def spec_table(comparison: RunComparison) -> Table:

@@ -12,7 +12,7 @@ from carsim.report.folder import whole_folder
 from carsim.report.run_words import misfit_mark
 from carsim.report.stored import SUMMARY, summary
 from carsim.runs.report import Report
-from carsim.runs.timeline import record_timeline, usage_by_step
+from carsim.runs.timeline import Window, record_timeline, usage_by_step
 
 REPORT = "report.html"
 """The page that ``carsim report`` adds."""
@@ -32,7 +32,7 @@ def save_report(
     folder: str | Path,
     *,
     overwrite: bool = False,
-    timeline: tuple[int, int] | None = None,
+    timeline: "tuple[int, int] | Window | None" = None,
     progress: Callable[[str], None] | None = None,
 ) -> list[str]:
     """Write a report into a folder, which appears whole or not at all.
@@ -46,14 +46,16 @@ def save_report(
         report: A report of a run.
         folder: The folder to be made.
         overwrite: Replace a folder of an earlier run.
-        timeline: First step, and the step after the last, of the timeline of the first batch.
+        timeline: First step, and the step after the last, of the timeline of the first batch; or a
+            window that names policies, too.
         progress: Told what is being written.
 
     Returns:
         Names of the files.
 
     Raises:
-        InputError: The window is no part of the video, or the folder cannot be written.
+        InputError: The window is no part of the video, a policy is none of the run, or the folder
+            cannot be written.
     """
     from carsim.report.figures.utilisation import utilisation_frame
 
@@ -69,7 +71,7 @@ def save_report(
         _write_text(into / "utilisation.csv", csv_text(usage, index=True))
         if timeline is not None:
             tell("timeline")
-            _write_text(into / "timeline.json", _timeline_json(report, *timeline))
+            _write_text(into / "timeline.json", _timeline_json(report, Window.of(timeline)))
         names = {path.name for path in into.iterdir()}
         write_digests(into, [name for name in OUTPUT_FILES if name in names])
     return [name for name in OUTPUT_FILES if name in names or name == DIGESTS]
@@ -79,14 +81,20 @@ def _write_text(path: Path, text: str) -> None:
     path.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
 
 
-def _timeline_json(report: Report, first: int, stop: int) -> str:
+def _timeline_json(report: Report, window: Window) -> str:
+    from carsim.report.figures.slices import compared_rows
+
+    first = window.first
+    stop = window.stop
     chosen, design = report.chosen, report.design
-    title = f"{design.name}: {chosen.variant.name}, first batch, steps {first} to {stop - 1}"
+    rows = compared_rows(report, window.policies)
+    title = f"{design.name}: first batch, steps {first} to {stop - 1}"
     if not report.fit.fits:
         title = f"{misfit_mark(report.design)}. {title}"
     traces = [sha256 for _, sha256 in report.traces]
     facts = {"design_sha256": design.sha256, "traces": traces, "fits": report.fit.fits}
     facts["decisions"] = chosen.batches.label
-    timeline = record_timeline(chosen, first, stop)
-    document = chrome_trace(timeline, design.board.fabric_clock_mhz, title, facts)
+    facts["first_step"] = first
+    timelines = {row.variant.name: record_timeline(row, first, stop) for row in rows}
+    document = chrome_trace(timelines, design.board.fabric_clock_mhz, title, facts)
     return json.dumps(document, allow_nan=False, separators=(",", ":"))

@@ -1,20 +1,17 @@
 """The front of a study as a table, for terminals and pages."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from carsim.base.text import Figure, Table, count, quantity
-from carsim.hardware.expected import expected_factors
+from carsim.hardware.expected import Expected
 from carsim.metrics import METRICS
 from carsim.metrics.metric import finite
 from carsim.report.figures.pareto import heading
 from carsim.report.run_words import on_a_board
 from carsim.report.stored_study import StoredStudy, own_objectives
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_ROWS = 60
 """Rows of a table at most, and the knee; CSV and JSON have all."""
@@ -22,6 +19,9 @@ MOST_ROWS = 60
 
 AT_END = 0.8
 """Share of a front at an end of an axis from which it is told: better designs may lie beyond."""
+
+ALIKE = "alike"
+"""Column with the number of points that a row stands for, itself included."""
 
 MOST_AXES = 6
 """Axes that stand before objectives at most."""
@@ -36,7 +36,9 @@ def front_table(study: StoredStudy) -> Table:
     columns = [*study.axes, *objectives]
     if len(study.axes) > MOST_AXES:
         columns = [*objectives, *study.axes]
-    rows = _different(study)
+    rows = study.representatives
+    if study.within:
+        columns.append(ALIKE)
     if len(rows) > MOST_ROWS:  # from one end of the front to the other
         places = np.linspace(0, len(rows) - 1, MOST_ROWS).astype(int)
         rows = rows.iloc[np.union1d(places, np.flatnonzero(rows["knee"]))]
@@ -51,8 +53,14 @@ def front_table(study: StoredStudy) -> Table:
 
 def front_notes(study: StoredStudy) -> Iterator[str]:
     """Notes on the points in the table, a sentence or two each."""
-    front, different = study.front, len(_different(study))
-    if different < len(front):
+    front, different = study.front, len(study.representatives)
+    if study.within:
+        share = f"{100 * study.within:g} %"
+        yield (
+            f"{count(different, 'row')} for {count(len(front), 'point')}: each stands for those "
+            f"that are at most {share} better in every objective (column {ALIKE})."
+        )
+    elif different < len(front):
         rows = count(different, "row")
         yield f"{rows} for {len(front):,} points: of those equal in all objectives, one."
     if different > MOST_ROWS:
@@ -66,14 +74,8 @@ def front_notes(study: StoredStudy) -> Iterator[str]:
         for end in study.facts.get("ends", {}).get(axis, ()) if different > 1 else ():
             if (share := (front[axis] == end).mean()) >= AT_END:
                 yield f"{axis} is {end:,g}, an end of its axis, in {share:.0%} of the front."
-    if known := expected_factors().get(study.facts.get("pool", "")):
-        yield f"{on_a_board(known)}."
-
-
-def _different(study: StoredStudy) -> "pd.DataFrame":
-    """One point of those that are equal in all objectives, the knee if it is among them."""
-    first = study.front.sort_values("knee", ascending=False, kind="stable")
-    return study.front.loc[sorted(first.drop_duplicates([*study.objectives]).index)]
+    if of_all := study.facts.get("expected"):
+        yield f"{on_a_board(Expected(**of_all))}."
 
 
 def text_of(name: str, value: Any, digits: int = 4) -> str:

@@ -26,6 +26,18 @@ _BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|/|[A-Za-z]{1,4}\b)")
 """A space that a line should not break at, such as the one of ``387 s``."""
 
 
+class Picture(NamedTuple):
+    """A figure of a page that no script draws, or another one than Plotly.
+
+    Attributes:
+        plot: The figure, with its title and its description in words.
+        png: Its picture.
+    """
+
+    plot: Plot
+    png: bytes
+
+
 class Chart(NamedTuple):
     """A figure of a page.
 
@@ -38,6 +50,13 @@ class Chart(NamedTuple):
     plot: Plot
     data: Mapping[str, Any]
     png: bytes
+
+
+def picture(plot: Plot) -> Picture:
+    """A plot as a picture of a page."""
+    from carsim.report.figures.draw import image
+
+    return Picture(plot, image(plot))
 
 
 def chart(plot: Plot) -> Chart:
@@ -54,7 +73,7 @@ def page(template: str, title: str, **content: Any) -> str:
         template: Name of the template, such as ``run.html``.
         title: Heading of the page.
         content: Variables of the template. ``charts`` holds charts by name; if there are any,
-            the page carries Plotly.
+            the page carries Plotly. ``explorer`` is what :mod:`carsim.report.explorer` makes.
 
     Raises:
         InputError: It has charts, and plotly is not installed.
@@ -62,6 +81,8 @@ def page(template: str, title: str, **content: Any) -> str:
     scripts = [asset("page.js")]
     if content.get("charts"):
         scripts.insert(0, plotly_script())
+    if content.get("explorer"):
+        scripts.append(asset("explorer.js"))
     content |= {"title": title, "style": Markup(asset("page.css"))}
     content["scripts"] = list(map(Markup, scripts))
     return fragment(template, **content)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from carsim.base.text import Table
+from carsim.base.text import Figure, Table, signed_percent
 from carsim.metrics import METRICS
 from carsim.report.compare import Difference, differences
 from carsim.report.compare_words import field_text
@@ -41,7 +41,7 @@ class Repetition(NamedTuple):
         """The same in words and tables."""
         if self.moved:
             yield "", [f"{len(self.moved):,} of {self.figures:,} figures differ."]
-            yield "Figures", [_table(self.moved[:MOST_ROWS])]
+            yield "Figures", [_figures_table(self.moved[:MOST_ROWS])]
         else:
             yield "", [f"All {self.figures:,} figures are the same."]
         if self.changed:
@@ -52,8 +52,32 @@ class Repetition(NamedTuple):
 
 
 def _table(differing: Iterable[Difference]) -> Table:
-    rows = ((path, field_text(before), field_text(now)) for path, before, now in differing)
+    """Stored and new values of what differs."""
+    rows = [
+        (difference.path, field_text(difference.a), field_text(difference.b))
+        for difference in differing
+    ]
     return Table(("what", "stored", "now"), tuple(rows))
+
+
+def _figures_table(moved: Iterable[Difference]) -> Table:
+    """Stored and new figures, with their relative change."""
+    rows = []
+    for figure in moved:
+        change = _relative_change(figure)
+        text = "-" if change is None else signed_percent(change)
+        row = (figure.path, field_text(figure.a), field_text(figure.b), Figure(text, change))
+        rows.append(row)
+    return Table(("what", "stored", "now", "change"), tuple(rows))
+
+
+def _relative_change(figure: Difference) -> float | None:
+    """New over stored figure, less 1; None unless both are numbers and the stored one is not 0."""
+    numbers = all(
+        isinstance(value, int | float) and not isinstance(value, bool)
+        for value in (figure.a, figure.b)
+    )
+    return figure.b / figure.a - 1 if numbers and figure.a else None
 
 
 def repetition(before: StoredRun, now: StoredRun) -> Repetition:

@@ -46,8 +46,9 @@ def write_page(
     from carsim.report.run_page import run_page
     from carsim.report.study_page import study_page
 
-    plotly_script()
     progress("reading and drawing")
+    if (folder / SUMMARY).exists():
+        plotly_script()  # says how to install it before anything is read
     found = results(folder)
     page = folder / REPORT if out is None else Path(out)
     if out is not None and os.path.lexists(page) and not (overwrite and page.is_file()):

@@ -14,7 +14,7 @@ from carsim.base.digests import DIGESTS, problems, write_digests
 from carsim.base.errors import InputError
 from carsim.explore.code import MANIFEST
 from carsim.explore.frame import export, frame_of
-from carsim.explore.store import STORE_FILE, open_store
+from carsim.explore.store import STORE_FILE, STUDY_FILE, open_store
 from carsim.report.files import NOTICE, OUTPUT_FILES, REPORT
 from carsim.report.folder import whole_folder
 from carsim.report.stored import SUMMARY, read_run, sealed
@@ -37,7 +37,7 @@ def inspect(folder: Path) -> dict[str, str]:
     """
     try:
         found = problems(folder)
-        known = {*OUTPUT_FILES, *EXPORTS, STORE_FILE} - {DIGESTS, REPORT}
+        known = {*OUTPUT_FILES, *EXPORTS, STORE_FILE, STUDY_FILE} - {DIGESTS, REPORT}
         there = known.intersection(path.name for path in folder.iterdir())
     except OSError as error:
         raise InputError(str(folder), f"cannot be read ({error.strerror})", "check it") from None
@@ -51,6 +51,8 @@ def inspect(folder: Path) -> dict[str, str]:
         problem = _problem(_read_store, folder)
         if problem or found[STORE_FILE] == UNKNOWN:
             found[STORE_FILE] = problem
+    if STUDY_FILE in there and STORE_FILE in there:
+        found[STUDY_FILE] = found[STUDY_FILE].replace(UNKNOWN, "") or _study_problem(folder)
     return found
 
 
@@ -81,6 +83,8 @@ def rescue(folder: Path, new: Path) -> dict[str, str]:
         if STORE_FILE in found:  # unless nothing of it can be read
             with suppress(InputError), open_store(folder) as store:
                 store.rescue(into / STORE_FILE)
+                if STUDY_FILE in lost:  # of which the store has a copy
+                    (into / STUDY_FILE).write_text(store.facts["study"], encoding="utf-8")
         if EXPORTS[0] in lost and (into / STORE_FILE).exists():
             with open_store(into) as store:
                 export(frame_of(store), into)
@@ -108,6 +112,17 @@ def _read_store(folder: Path) -> None:
     with open_store(folder) as store:
         if store.damaged:
             raise InputError(str(folder), f"is damaged ({', '.join(store.damaged)})", "rescue it")
+
+
+def _study_problem(folder: Path) -> str:
+    """Difference of the copy of the study from the study in the store; none if neither is read."""
+    try:
+        with open_store(folder) as store:
+            text = store.facts["study"]
+    except InputError:
+        return UNKNOWN
+    is_copy = (folder / STUDY_FILE).read_bytes() == text.encode()
+    return "" if is_copy else f"differs from the study in {STORE_FILE}"
 
 
 def _mark_summary(path: Path, lost: Mapping[str, str]) -> None:

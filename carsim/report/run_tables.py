@@ -3,10 +3,15 @@
 from collections.abc import Iterator
 from math import fsum
 
+from carsim.account.limits import PhaseLimit
 from carsim.base.text import Figure, Table, amount, count, number, percent, signed_percent, span
-from carsim.machine.limits import PhaseLimit
 from carsim.metrics import METRICS, PHASES, headline
+from carsim.program.layers import replaying_blocks
 from carsim.report.stored import StoredPolicy, StoredRun
+from carsim.workload.precision import ROLES, Precision
+
+BOUND = "bound for *'s mapping"
+"""Name of the bound in a table of policies: another mapping of work to cores may be faster."""
 
 
 def policies_table(run: StoredRun, *, own_only: bool = False) -> Table:
@@ -16,7 +21,7 @@ def policies_table(run: StoredRun, *, own_only: bool = False) -> Table:
     for policy in policies:
         name = policy.policy + " *" * policy.is_chosen
         if policy.is_bound:
-            name = policy.policy.partition(":")[0] + " of *"
+            name = BOUND
         rows.append((name, *(_figure(policy, metric.name) for metric in columns)))
     headings = ("policy", *(run.named(metric.short or metric.heading) for metric in columns))
     strong = frozenset(i for i, policy in enumerate(policies) if policy.is_chosen)
@@ -45,7 +50,8 @@ def labels(run: StoredRun) -> Iterator[str]:
     yield (
         "* the design's own policy. "
         + "The replay ratio leaves out the first frame, which never replays. " * run.own.replays
-        + "Energy is that of the whole board. carsim config metrics explains every figure."
+        + "Energy is that of the whole board in the simulated time. "
+        + "carsim config metrics explains every figure."
     )
     for policy in run.policies:
         if policy.is_bound:
@@ -62,29 +68,34 @@ def breakdown_table(run: StoredRun) -> Table:
     return Table(("category", "s per batch", "share"), (*rows, whole))
 
 
-def limits_table(run: StoredRun, *, most: int | None = None) -> Table:
-    """The limit of each phase, and the bandwidth or array at which it would change.
-
-    Args:
-        run: The run.
-        most: Show so many of the longest phases, without the shares behind the limit.
-    """
-    limits, shares = run.limits, ["compute", "memory", "port", "dependency"]
-    if most is not None:
-        limits, shares = tuple(sorted(limits, key=lambda limit: -limit.share_of_time)[:most]), []
+def limits_table(run: StoredRun) -> Table:
+    """The limit of each phase, and the bandwidth or array at which it would change."""
+    shares = ["compute", "memory", "port", "dependency"]
     rows = []
-    for each in limits:
+    for each in run.limits:
         time = Figure(percent(each.share_of_time), each.share_of_time)
         own = (share_of(getattr(each, f"{name}_share")) for name in shares)
-        name = PHASES.get(each.phase, each.phase)
-        rows.append((name, each.limited_by, time, _flip(each), *own))
+        rows.append((phase_name(run, each.phase), each.limited_by, time, _flip(each), *own))
     return Table(("phase", "limited by", "time", "flips at", *shares), tuple(rows), text_columns=2)
+
+
+def phase_name(run: StoredRun, phase: str) -> str:
+    """Name of a phase; it says that rows replay in the phase only where they do."""
+    name = "MLP" if phase == "mlp" else PHASES.get(phase, phase)
+    if phase == "prefill" and run.is_network:
+        name = "prompt"
+    design = run.spec()
+    if run.own.replays and phase in replaying_blocks(design.model, design.policy.skip):
+        return f"{name} and replay"
+    return name
 
 
 def _flip(limit: PhaseLimit) -> Figure:
     """The array or the bandwidth at which compute and bytes take the same time."""
     value, unit = limit.flip_gbps, "GB/s"
-    if limit.limited_by == "compute":
+    if limit.limited_by in ("exponentials", "elements", "buffer"):
+        return Figure("-", None)
+    if limit.limited_by in ("compute", "products"):
         value, unit = limit.flip_macs_per_cycle, "MACs/cycle"
     if value is None or limit.limited_by == "dependency":
         return Figure("-", None)
@@ -105,19 +116,52 @@ def limits_note(run: StoredRun) -> str:
     )
 
 
+def memories_table(run: StoredRun) -> Table:
+    """Bandwidth and latency of each memory of the board, a row per memory."""
+    clock_mhz = run.spec().board.fabric_clock_mhz
+    rows = []
+    for memory in run.memories:
+        latency_ns = 1000 * memory.latency_cycles / clock_mhz
+        cycles = f"{count(memory.latency_cycles, 'cycle')} ({number(latency_ns)} ns)"
+        row = (
+            memory.name,
+            Figure(number(memory.peak_gbps), memory.peak_gbps),
+            Figure(number(memory.dram_gbps), memory.dram_gbps),
+            Figure(number(memory.port_gbps), memory.port_gbps),
+            memory.limited_by,
+            Figure(cycles, memory.latency_cycles),
+        )
+        rows.append(row)
+    headings = ("memory", "peak GB/s", "DRAM GB/s", "ports GB/s", "limited by", "latency")
+    return Table(headings, tuple(rows))
+
+
+def memories_note() -> str:
+    """Note on the table of memories."""
+    return (
+        "DRAM is what the memory sustains for streams of weights, after refreshes, opened rows and "
+        "turnarounds. Ports are what the ports to the fabric carry. A stream gets the lesser of "
+        "both. Latency is from request to first byte in an idle system."
+    )
+
+
 def timed(run: StoredRun) -> str:
     """The time that more of a resource changes; of a text, without its prompt."""
     return "latency" if run.video.kind == "video" else "time per new token"
 
 
 def elasticities_table(run: StoredRun) -> Table:
-    """Change of the time per +10 % of each resource."""
-    rows = (
-        (each.resource, each.simulated, Figure(signed_percent(change), change))
-        for each in run.elasticities
-        for change in [each.latency_change_per_10_percent]
-    )
-    return Table(("resource", "simulated", f"{timed(run)} per +10 %"), tuple(rows), text_columns=2)
+    """Change of the time, and of the time of the prompt, per +10 % of each resource."""
+    rows = []
+    for each in run.elasticities:
+        changes = (each.latency_change_per_10_percent, each.prompt_change_per_10_percent)
+        rows.append((each.resource, each.simulated, *map(_signed, changes)))
+    headings = ("resource", "simulated", f"{timed(run)} per +10 %", "prompt per +10 %")
+    return Table(headings, tuple(rows), text_columns=2)
+
+
+def _signed(change: float | None) -> Figure:
+    return Figure("-" if change is None else signed_percent(change), change)
 
 
 def fit_table(run: StoredRun) -> Table:
@@ -162,8 +206,16 @@ def asked(run: StoredRun) -> Iterator[tuple[str, str]]:
     sharing = machine.weight_sharing.replace("_", " ")
     how = f"{machine.mapping} mapping, {sharing} weights, decision at {machine.decision_at}"
     yield "machine", f"{machine.text}, {how}"
-    stored = {"weight": model.weights, "KV": model.kv, "activation": model.activations}
+    stored: dict[str, Precision] = {
+        "weight": model.weights,
+        "KV": model.kv,
+        "activation": model.activations,
+    }
     stored["replay cache"] = model.replay
+    for role in ROLES:
+        precision = model.weights_by_role.of(role)
+        if precision is not None:
+            stored[role.replace("_", " ")] = precision
     bits = ", ".join(f"{what} {number(float(of.bits_per_element))}" for what, of in stored.items())
     head = "included" if machine.include_head else "left out"
     yield "model", f"{model.name}: bits per {bits}; head {head}"

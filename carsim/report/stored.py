@@ -6,6 +6,7 @@ as they are. Keys that a later carsim adds are ignored.
 """
 
 import json
+from collections.abc import Mapping
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -13,24 +14,28 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from carsim.account.elasticity import Elasticity
+from carsim.account.limits import PhaseLimit
+from carsim.account.row import RowResult
 from carsim.base.errors import InputError
 from carsim.base.files import read_json
+from carsim.base.plugins import plugin_gap
 from carsim.base.section import explained
 from carsim.base.units import GB
 from carsim.cost.capacity import MemoryUse
+from carsim.cost.energy import EnergyReport
 from carsim.decisions.trace.meta import STATED
 from carsim.design import Design
 from carsim.design.load import build_design
 from carsim.explore.code import manifest
-from carsim.hardware.expected import expected_of
+from carsim.hardware.expected import coverage_of
 from carsim.hardware.memory.path import Path as MemoryPath
+from carsim.hardware.memory.path import bandwidth_remarks
 from carsim.hardware.technology.base import FitRow
-from carsim.machine.elasticity import Elasticity
-from carsim.machine.limits import PhaseLimit
-from carsim.machine.row import RowResult
 from carsim.metrics import METRICS, Value, figures
 from carsim.metrics.table import RESOURCES
-from carsim.report.notes import notes_of
+from carsim.report.notes import computed_in_vain, notes_of, rows_left_out, schedule_note
+from carsim.runs.assumed import assumed
 from carsim.runs.report import Report
 
 SUMMARY = "summary.json"
@@ -87,6 +92,24 @@ class StoredEnergyPart(_Part):
     constant: str
 
 
+class StoredStage(_Part):
+    """Work of reading the prompt, or of decoding, over all batches of a run."""
+
+    stage: Literal["prompt", "decoding"]
+    seconds: Positive
+    gmacs: float
+    memory_gb: dict[str, float]
+
+
+class StoredBlock(_Part):
+    """Work of a block of the layers, or of the head, while a run decodes, over all batches."""
+
+    block: str
+    seconds: float
+    gmacs: float
+    memory_gb: dict[str, float]
+
+
 class StoredPolicy(_Part):
     """One row of the comparison: what it is, and every metric by its name.
 
@@ -111,7 +134,10 @@ class StoredPolicy(_Part):
     memory_utilisation_by_memory: dict[str, float]
     memory_gb_per_video_by_memory: dict[str, float]
     energy_parts_per_video_j: dict[str, StoredEnergyPart]
+    energy_parts_per_token_j: dict[str, StoredEnergyPart] = {}
     breakdown_s: dict[str, float]
+    stages: tuple[StoredStage, ...] = ()
+    blocks: tuple[StoredBlock, ...] = ()
 
     def get(self, name: str) -> Value:
         """A metric; None where there was nothing to divide by."""
@@ -148,7 +174,12 @@ class StoredMemory(_Part):
 
 
 class StoredExpected(_Part):
-    """Factors on all latencies that are expected on a real board, and where they come from."""
+    """Factors on all times that are expected on a real board, and where they come from.
+
+    ``title`` names the population, ``systems`` counts its published systems (0 for the design's own
+    points) and ``rows`` their rows. ``tested`` counts the published rows that tested such intervals
+    without their own system, and ``inside`` those of them that lay inside; 0 in earlier files.
+    """
 
     factor: Positive
     low: Positive
@@ -156,6 +187,8 @@ class StoredExpected(_Part):
     title: str
     systems: int
     rows: int
+    tested: int = 0
+    inside: int = 0
 
 
 class Manifest(_Part):
@@ -175,11 +208,15 @@ class Manifest(_Part):
 class StoredRun(_Part):
     """A run as its summary has it.
 
+    ``assumed`` is the line of :mod:`carsim.runs.assumed`, empty in files of earlier versions.
     ``bandwidth_interval`` has the factors on all rates between which latencies have their interval;
-    None where the board names no interval.
+    None where the board names no interval. ``schedule_note`` says what a central schedule gains,
+    and why; ``head_misfits`` what would not fit if a design that leaves the head out had it. Files
+    of earlier versions have neither.
     """
 
     schema_version: Literal[2]
+    assumed: str = ""
     carsim_version: str
     design: str
     design_sha256: str
@@ -193,6 +230,7 @@ class StoredRun(_Part):
     expected: StoredExpected
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
+    schedule_note: str = ""
     video: StoredVideo
     batches: int
     sequences_per_batch: int
@@ -200,6 +238,7 @@ class StoredRun(_Part):
     chosen: str
     head_included: bool
     head_s: float
+    head_misfits: tuple[str, ...] = ()
     latency_without_head_s: float
     latency_with_head_s: float
     bandwidth_interval: tuple[Positive, Positive] | None
@@ -216,8 +255,27 @@ class StoredRun(_Part):
         return all(trace.name.startswith(STATED) for trace in self.traces)
 
     def named(self, text: str) -> str:
-        """A text about videos, about texts if those were decoded."""
-        return text.replace("video", self.video.kind)
+        """A text about videos, about texts or images if those were made."""
+        return text.replace("video", self.made)
+
+    @property
+    def made(self) -> str:
+        """What was made: ``video``, ``text`` or ``image``."""
+        sample = self._section_of_model("sample")
+        if sample and sample.get("frames", 1) == 1 and sample.get("chunk_frames") is None:
+            return "image"
+        return self.video.kind
+
+    @property
+    def is_network(self) -> bool:
+        """All tokens of a sample passed each layer together."""
+        return bool(self._section_of_model("network"))
+
+    def _section_of_model(self, name: str) -> Mapping[str, Any]:
+        """A section of the resolved design's model; empty where it has none."""
+        model = self.resolved_design.get("model", {})
+        section = model.get(name) if isinstance(model, Mapping) else None
+        return section if isinstance(section, Mapping) else {}
 
     @property
     def own(self) -> StoredPolicy:
@@ -233,17 +291,28 @@ class StoredRun(_Part):
         """The resolved design.
 
         Raises:
-            InputError: This carsim does not know it.
+            InputError: This carsim does not know it, perhaps without a plugin of the run.
         """
-        return build_design(self.resolved_design, f"{SUMMARY}: resolved_design")
+        try:
+            return build_design(self.resolved_design, f"{SUMMARY}: resolved_design")
+        except InputError:
+            gap = plugin_gap(self.manifest.plugins)
+            if gap is None:
+                raise
+            raise InputError(SUMMARY, gap.problem, gap.cure) from None
 
 
 def stored(report: Report) -> StoredRun:
     """A report as if it had been written and read back."""
     design, chosen, fit = report.design, report.chosen, report.fit
-    plan, known = chosen.simulation.plan, expected_of(design.machine.overheads)
+    plan = chosen.simulation.plan
+    known = design.expected
+    tested = coverage_of(known.pool)
     low, high = map(float, plan.hw.bandwidth_interval)
-    beyond = design.extrapolation(plan.video.prompt_tokens + 1, plan.video.max_context)
+    board = design.board
+    remarks = bandwidth_remarks(board.memories, board.fabric_clock_mhz)
+    beyond = design.extrapolations(plan.video.prompt_tokens + 1, plan.video.max_context)
+    warnings = [rows_left_out(report), computed_in_vain(report), *beyond, *remarks, *fit.warnings]
     uses = {use.memory: use for use in fit.memories}
     return _part(
         StoredRun,
@@ -251,6 +320,7 @@ def stored(report: Report) -> StoredRun:
         fit,
         chosen.batches,
         schema_version=2,
+        assumed=assumed(report),
         carsim_version=version("carsim"),
         design=design.name,
         design_sha256=design.sha256,
@@ -258,10 +328,11 @@ def stored(report: Report) -> StoredRun:
         resampling_seed=report.seed,
         manifest=Manifest(**manifest(report.command, design)),
         fidelity=plan.phases.fidelity,
-        warnings=(*fit.warnings, *filter(None, [beyond])),
+        warnings=tuple(filter(None, warnings)),
         result=design.machine.overheads.label,
-        expected=_part(StoredExpected, known, low=known.ends[0], high=known.ends[1]),
+        expected=_part(StoredExpected, known, tested=tested.rows, inside=tested.inside),
         notes=tuple(notes_of(report)),
+        schedule_note=schedule_note(report),
         video=_part(StoredVideo, plan.video, frames=plan.video.n_frames, steps=plan.n_steps),
         batches=chosen.n_batches,
         sequences_per_batch=design.policy.batch,
@@ -296,10 +367,6 @@ def _policy(row: RowResult, report: Report) -> StoredPolicy:
         for name, value in figures(row, report).items()
         if name not in RESOURCES or name in report.fit.counts  # none of other technologies
     }
-    joules = {}
-    for part in row.energy_parts_per_video.parts:
-        ends = {"value": part.value_j, "low": part.low_j, "high": part.high_j}
-        joules[part.component] = _part(StoredEnergyPart, part, **ends)
     moved = {name: nbytes / GB / row.videos for name, nbytes in row.dram_bytes.items()}
     cycles = None if row.is_bound else tuple(row.simulation.batch_cycles.tolist())
     return _part(
@@ -312,10 +379,71 @@ def _policy(row: RowResult, report: Report) -> StoredPolicy:
         latency_cycles_by_batch=cycles,
         memory_utilisation_by_memory=row.ddr_utilisation,
         memory_gb_per_video_by_memory=moved,
-        energy_parts_per_video_j=joules,
+        energy_parts_per_video_j=_joules(row.energy_parts_per_video),
+        energy_parts_per_token_j=_joules(row.energy_parts_per_token),
         breakdown_s=row.seconds_by_category,
+        stages=_stages(row),
+        blocks=_blocks(row),
         **metrics,
     )
+
+
+def _joules(energy: EnergyReport) -> dict[str, StoredEnergyPart]:
+    """Joules by component."""
+    joules = {}
+    for component in energy.components:
+        ends = {"value": component.value_j, "low": component.low_j, "high": component.high_j}
+        joules[component.component] = _part(StoredEnergyPart, component, **ends)
+    return joules
+
+
+def _stages(row: RowResult) -> tuple[StoredStage, ...]:
+    """What a policy works while it reads the prompt, and while it decodes."""
+    if row.is_bound:
+        return ()
+    totals = row.simulation.totals
+    names = [path.name for path in row.simulation.plan.hw.paths]
+    clock_hz = row.design.board.fabric_clock_mhz * 1e6
+    phases = {
+        "prompt": [total for phase, total in totals.items() if phase == "prefill"],
+        "decoding": [total for phase, total in totals.items() if phase != "prefill"],
+    }
+    stages = []
+    for stage, parts in phases.items():
+        cycles = sum(part.cycles for part in parts)
+        if cycles:
+            moved = [sum(of) / GB for of in zip(*(part.dram_bytes for part in parts), strict=True)]
+            stages.append(
+                StoredStage(
+                    stage=stage,  # type: ignore[arg-type]
+                    seconds=cycles / clock_hz,
+                    gmacs=sum(part.macs for part in parts) / 1e9,
+                    memory_gb=dict(zip(names, moved, strict=True)),
+                )
+            )
+    return tuple(stages)
+
+
+def _blocks(row: RowResult) -> tuple[StoredBlock, ...]:
+    """Blocks that take any time while a policy decodes; the prompt is a stage."""
+    if row.is_bound:
+        return ()
+    names = [path.name for path in row.simulation.plan.hw.paths]
+    clock_hz = row.design.board.fabric_clock_mhz * 1e6
+    blocks = []
+    for phase, total in row.simulation.totals.items():
+        if phase == "prefill" or not total.cycles:
+            continue
+        moved_gb = [nbytes / GB for nbytes in total.dram_bytes]
+        blocks.append(
+            StoredBlock(
+                block=phase,
+                seconds=total.cycles / clock_hz,
+                gmacs=total.macs / 1e9,
+                memory_gb=dict(zip(names, moved_gb, strict=True)),
+            )
+        )
+    return tuple(blocks)
 
 
 def summary(report: Report) -> dict[str, Any]:

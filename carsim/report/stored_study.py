@@ -7,10 +7,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from carsim.base.errors import InputError
 from carsim.explore.expression import Expression
 from carsim.explore.frame import frame_of
-from carsim.explore.pareto import directions, feasible, pareto
+from carsim.explore.pareto import directions, families, feasible, pareto
 from carsim.explore.store import Store, open_store
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ class StoredStudy:
         objectives: Metric -> ``min`` or ``max``.
         constraints: Conditions that results have to meet.
         frame: All results, see :func:`carsim.explore.frame.frame_of`.
+        damaged: Lines of the store that are damaged, whose results are lost.
+        within: Share by which points may be worse that stand for others in a printed front.
     """
 
     facts: Mapping[str, Any]
@@ -42,13 +46,23 @@ class StoredStudy:
     objectives: dict[str, str]
     constraints: tuple[str, ...]
     frame: "pd.DataFrame"
+    damaged: tuple[str, ...] = ()
+    within: float = 0.0
 
     @classmethod
     def of(cls, store: Store) -> "StoredStudy":
         """The study of a store."""
         facts = store.facts | ({"within": None} if store.damaged else {})
         axes, constraints = tuple(facts["axes"]), tuple(facts["constraints"])
-        return cls(facts, axes, own_objectives(facts), constraints, frame_of(store))
+        return cls(
+            facts=facts,
+            axes=axes,
+            objectives=own_objectives(facts),
+            constraints=constraints,
+            frame=frame_of(store),
+            damaged=tuple(store.damaged),
+            within=facts.get("within") or 0.0,
+        )
 
     def seen(
         self, objectives: Mapping[str, str] | None, constraints: Sequence[str]
@@ -89,9 +103,31 @@ class StoredStudy:
         return self.facts["kind"] != "search" and len(self.frame) < total
 
     @property
+    def is_complete(self) -> bool:
+        """Each point has a result, or a proof that it is not on the front; never of a search."""
+        if self.facts["kind"] == "search" or self.damaged or self.counts["failed"]:
+            return False
+        return not self.is_part or self.is_proven
+
+    @property
     def name(self) -> str:
         """Name of the study."""
         return str(self.facts["name"])
+
+    @cached_property
+    def assumed(self) -> str:
+        """Assumptions behind all results, in one line, as of :func:`carsim.runs.assumed.assumed`.
+
+        It is empty in a store that does not say so.
+        """
+        line: str = self.facts.get("assumed", "")
+        labels = self.frame["decisions"].dropna().unique()
+        if not line or not len(labels):
+            return line
+        decisions = "decisions as column decisions says"
+        if len(labels) == 1:
+            decisions = f"decisions {labels[0]}"
+        return f"{line.removesuffix('.')}; {decisions}."
 
     @cached_property
     def counts(self) -> Counter[str]:
@@ -137,6 +173,34 @@ class StoredStudy:
             if error.place == "objectives":  # nothing counts
                 return self.counted.head(0).assign(knee=False)
             raise
+
+    @cached_property
+    def representatives(self) -> "pd.DataFrame":
+        """Points of the front that stand for all of it, with a column ``alike``.
+
+        ``alike`` is the number of points that each stands for, itself included: those that are
+        equal to it in all objectives, or that it is worse than by at most ``within`` in each. The
+        knee is among them.
+        """
+        found = self.front
+        if found.empty:
+            return found.assign(alike=0)
+        signs = directions(self.objectives)
+        values = found[[*signs]].to_numpy(float) * [*signs.values()]
+        knee = int(np.flatnonzero(found["knee"])[0])
+        stands_for = families(values, self.within, knee)
+        places, alike = np.unique(stands_for, return_counts=True)
+        return found.iloc[places].assign(alike=alike)
+
+    @cached_property
+    def policies(self) -> tuple[str, ...]:
+        """Names of the policies of the points that count; none in a store that has no such names.
+
+        Raises:
+            InputError: A constraint that is none.
+        """
+        names = self.counted["policy_name"].dropna().unique()
+        return tuple(sorted(map(str, names)))
 
     @property
     def is_proven(self) -> bool:

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from carsim.base.text import Figure, Table, count
 from carsim.explore.frame import origin_note
 from carsim.metrics import METRICS
+from carsim.report.explorer import cheapest_near, explorer, worth_table
 from carsim.report.figures.pareto import axis_title, front_plot, heading
 from carsim.report.front_table import front_notes, front_table, text_of
-from carsim.report.html import chart, page
+from carsim.report.html import page, picture
 from carsim.report.stored_study import StoredStudy
 
 MOST_REASONS = 200
@@ -24,7 +25,7 @@ def study_page(study: StoredStudy, links: Sequence[str]) -> str:
         links: Names of files beside the page.
 
     Raises:
-        InputError: Its objectives or constraints are none, or plotly is not installed.
+        InputError: Its objectives or constraints are none.
     """
     return page(
         "study.html",
@@ -34,7 +35,10 @@ def study_page(study: StoredStudy, links: Sequence[str]) -> str:
         tiles=list(_tiles(study)),
         answer=list(_answer(study)),
         front=front_table(study),
-        charts={"front": chart(front_plot({study.name: study}))} if len(study.fitting) else {},
+        front_picture=picture(front_plot({study.name: study})) if len(study.fitting) else None,
+        explorer=explorer(study),
+        worth=worth_table(study) if len(study.front) else None,
+        near=cheapest_near(study),
         asked=list(_asked(study)),
         misfits=_misfits(study),
         notes=list(front_notes(study)),
@@ -58,6 +62,8 @@ def _tiles(study: StoredStudy) -> Iterator[tuple[str, str, str]]:
 def _answer(study: StoredStudy) -> Iterator[str]:
     front, ways = study.front, _ways(study)
     yield f"{count(len(study.frame), 'point')}: {study.outcome}."
+    if study.assumed:
+        yield study.assumed
     if front.empty:
         yield f"None of them fits, meets the constraints and has {ways}, so that there is no front."
         return

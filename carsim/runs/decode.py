@@ -15,17 +15,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from carsim.account.limits import phase_limits, shares_by_limit
+from carsim.account.simulation import Simulation, simulate_policy
 from carsim.base.errors import InputError
+from carsim.base.units import GB
 from carsim.cost.energy import EnergyReport, energy
 from carsim.design import Design
 from carsim.hardware.schedule import BASELINE
 from carsim.hardware.technology import Resources
 from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
-from carsim.machine.limits import phase_limits, shares_by_limit
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
-from carsim.machine.simulate import Simulation, simulate
 from carsim.workload.geometry import Video
 
 SAMPLED_CONTEXTS = 32
@@ -58,6 +59,14 @@ class Decode:
     def seconds_per_step(self) -> float:
         """Mean seconds of a step of the whole batch."""
         return self.cycles_per_step / (self.design.board.fabric_clock_mhz * 1e6)
+
+    @property
+    def peak_seconds_per_step(self) -> float:
+        """Mean seconds of a step if memories and arrays worked at their data-sheet peak."""
+        hw, work = self.simulation.plan.hw, self.simulation.decode_activity
+        memories = (work.dram_bytes.get(path.name, 0) / (path.peak_gbps * GB) for path in hw.paths)
+        macs_per_s = hw.design.machine.macs_per_cycle * hw.design.board.fabric_clock_mhz * 1e6
+        return max(work.macs / macs_per_s, *memories) / len(self.contexts)
 
     @property
     def tokens_per_s(self) -> float:
@@ -104,7 +113,7 @@ def decode(design: Design, first_context: int, last_context: int | None = None) 
     steps = [context - 1 for context in contexts]
     plan = Plan(Phases(Hardware(design)), video, policy.attention, BASELINE.kind, None, steps)
     replay = np.zeros((1, len(steps), layers, policy.batch), np.bool_)
-    simulation = simulate(plan, Batches(replay, policy.batch, 0, "dense", "dense"))
+    simulation = simulate_policy(plan, Batches(replay, policy.batch, 0, "dense", "dense"))
     totals = {name: total for name, total in simulation.totals.items() if name != "prefill"}
     cycles = sum(total.cycles for total in totals.values())
     decoding = replace(simulation, totals=totals, batch_cycles=np.array([cycles], np.int64))

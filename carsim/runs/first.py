@@ -1,17 +1,19 @@
 """A first design for a model on a board: the machine that a design without one gets.
 
 ``carsim config new`` writes it as a file. A design that names a board and a model and no machine
-is completed in the same way when it is opened.
+is completed in the same way when it is opened (:mod:`carsim.runs.opening`).
 
 Model: a design decodes a workload step by step (:mod:`carsim.runs.decode`): no replay, no prefill,
 head included, one mean step over its contexts. A climb from the smallest design changes one of
 :data:`FIELDS` at a time to the best of its values, until none helps; buffers hold at least what
 they must, placement is the board's. In the end the activation buffer is doubled as often as there
-is room and prefill gains, since that halves its passes over the weights. Of the designs that fit
+is room and prefill gains, since that halves its passes over the weights. A replay cache has room
+where the workload replays, and where no workload is named. Of the designs that fit
 and are within 1 % of the most tokens a second, the one with the least energy a token is chosen.
 
-What a precision costs in quality is not known here: ``bits``, or weights that the design gives
-itself, keep to one.
+What a precision costs in quality is not known here. So the precision of a model's own file is kept
+(:func:`completed`), as are weights that the design gives itself; the array has the arithmetic that
+they need. ``carsim config new`` may choose another precision, and says so first.
 
 Simplifications: a climb may end beside the best of all (on 28 wishes its design has from 4.2 % less
 to 0.7 % more tokens a second than the best of 120 that Optuna's TPE drew); a step's energy is that
@@ -25,14 +27,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from carsim.base.errors import MisfitError
+from carsim.base.paths import overlap
 from carsim.base.text import count, span
 from carsim.base.yaml_file import yaml_text
 from carsim.cost.fit import FitReport, check_fit, least_buffers_kib
 from carsim.decisions.replay import FASTCAR
 from carsim.decisions.trace import load_trace
 from carsim.decisions.trace.stated import stated_trace
-from carsim.design import Design, load_design
-from carsim.design.load import design_of, model_base, read_design
+from carsim.design import Design
+from carsim.design.load import MODEL_FILE, MODEL_PRESET, design_of, model_base, with_work
 from carsim.hardware.mapping import MAPPINGS
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
@@ -67,6 +70,15 @@ FIELDS: tuple[tuple[Mapping[str, Any], ...], ...] = (
 """What a climb tries instead of what is chosen, in this order: fields of :class:`Choice`."""
 
 
+FORWARD_FIELDS: tuple[tuple[Mapping[str, Any], ...], ...] = (
+    tuple({"array": size} for size in ((64, 64), (128, 64), (128, 128))),
+    tuple({"exponentials": rate} for rate in (8, 16, 32, 64, 128)),
+    tuple({"lanes": lanes} for lanes in (64, 128, 256)),
+    tuple({"activation_buffers": times} for times in (4, 8, 16, 32)),
+)
+"""What a climb tries besides where all tokens pass a network together, which bytes rarely limit."""
+
+
 class Choice(NamedTuple):
     """What is chosen of a design, at first the smallest: bits of a weight, and its machine."""
 
@@ -78,6 +90,7 @@ class Choice(NamedTuple):
     weight_buffer_kib: int = 128
     kv_buffer_kib: int = 128
     activation_buffers: int = 1
+    exponentials: int = 0
 
 
 @dataclass(frozen=True)
@@ -92,6 +105,7 @@ class Wish:
             video, one stream of a text.
         workload: What is decoded; None: what the model makes.
         bits: Bits of a weight; None chooses the precision, too.
+        as_in_file: The precision of a model's own file is kept.
     """
 
     written: Mapping[str, Any]
@@ -100,32 +114,95 @@ class Wish:
     batch: int | None = None
     workload: Workload | None = None
     bits: int | None = None
+    as_in_file: bool = False
 
     @classmethod
     def of(cls, board: str, model: str, **more: Any) -> "Wish":
         """A wish for a board's preset, and a model's preset or file."""
-        sections = {"board": {"preset": board}, "model": model_base(model)}
+        written = {"board": {"preset": board}, "model": model_base(model)}
+        sections = with_work(written, more.get("workload"))
         file = Path(model).resolve()
         stem = file.parent.name if file.name == "config.json" else file.name.removesuffix(".json")
         return cls({"name": f"{stem}_{board}", **sections}, Path(f"{stem} on {board}"), **more)
 
     @property
+    def sets_precision(self) -> bool:
+        """The design, or an override, gives the precision of the weights itself."""
+        model = self.written.get("model")
+        stated = "weights" in model if isinstance(model, Mapping) else False
+        set_paths = (text.partition("=")[0].strip() for text in self.overrides)
+        return stated or any(overlap(path, "model.weights") for path in set_paths)
+
+    @property
+    def reads_a_file(self) -> bool:
+        """The model comes from its own file, which has a precision."""
+        return self._starts_from(MODEL_FILE)
+
+    @property
+    def has_base(self) -> bool:
+        """The model comes from a preset or from its own file."""
+        return self._starts_from(MODEL_FILE) or self._starts_from(MODEL_PRESET)
+
+    def _starts_from(self, path: str) -> bool:
+        """The section ``model`` starts from the base of a dotted path."""
+        model = self.written.get("model")
+        is_written = isinstance(model, Mapping) and path.split(".")[1] in model
+        set_paths = (text.partition("=")[0].strip() for text in self.overrides)
+        return is_written or path in set_paths
+
+    @property
     def keeps_precision(self) -> bool:
         """The precision is not to be chosen."""
+        if self.sets_precision:
+            return True
+        return self.bits is None and self.as_in_file and self.reads_a_file
+
+    @property
+    def chosen_fields(self) -> list[str]:
+        """Fields of ``model`` whose precision is chosen."""
+        if self.keeps_precision:
+            return []
         model = self.written.get("model")
-        given = "weights" in model if isinstance(model, Mapping) else False
-        return given or any(text.startswith("model.weights") for text in self.overrides)
+        written = model if isinstance(model, Mapping) else {}
+        set_paths = [text.partition("=")[0].strip() for text in self.overrides]
+        return [
+            field
+            for field in ("weights", "kv", "activations")
+            if field not in written
+            and not any(overlap(path, f"model.{field}") for path in set_paths)
+        ]
 
     @cached_property
     def smallest(self) -> Design:
-        """The design with the smallest machine, whether or not it fits."""
+        """The design with the smallest machine, whether or not it fits.
+
+        Its precision is that of the model's preset or file, if the model has one.
+        """
         usual: Any = {"policy": {"batch": 1}, "energy": {"preset": "fpga_16nm"}}
-        return design_of(self.contents(Choice(), usual), self.place, self.overrides)
+        contents = self._contents(Choice(), usual, keeps=self.has_base)
+        return design_of(contents, self.place, self.overrides)
+
+    @cached_property
+    def _arithmetic_of_model(self) -> str:
+        """Arithmetic that multiplies a precision that is kept, without rounding its weights.
+
+        Simplification: it is one of those of :data:`PRECISIONS`; weights of more than 16 bits are
+        rounded to 16.
+        """
+        model = self.smallest.model
+        weight_bits = max(each.bits for each in model.multiplied(with_head=True))
+        if model.activations.bits > 8 or weight_bits > 8:
+            return PRECISIONS[16][0]
+        return PRECISIONS[8 if weight_bits > 4 else 4][0]
 
     @cached_property
     def usual(self) -> Mapping[str, Mapping[str, Any]]:
         """Sections that are not chosen: a batch, and the constants of the board's technology."""
-        batch = self.batch or (1 if self.video.kind == "text" else 2)
+        sample = self.smallest.model.sample
+        usual_batch = 1 if self.video.kind == "text" else 2
+        if sample is not None:
+            usual_batch = sample.passes
+        batch = self.batch or usual_batch
         energy = self.smallest.board.technology.energy_preset
         return {"policy": {"batch": batch}, "energy": {"preset": energy}}
 
@@ -133,9 +210,26 @@ class Wish:
     def video(self) -> Video:
         """Geometry of what is decoded."""
         model = self.smallest.model
-        work = replace(self.workload or Workload(model.makes), replay=None, pairs=None, seed=None)
-        trace = load_trace(work.traces[0]) if work.traces else stated_trace(work, model, batch=2)
+        work = self.workload or Workload(model.makes)
+        work = replace(work, replay=None, pairs=None, seed=None, rule=None)
+        work = replace(work, every=None, dense=None)
+        if work.traces:
+            return load_trace(work.traces[0]).video
+        usual_batch = 2 if model.sample is None else model.sample.passes
+        trace = stated_trace(work, model, batch=self.batch or usual_batch)
         return trace.video
+
+    @cached_property
+    def may_replay(self) -> bool:
+        """The design keeps room for a replay cache: its workload replays, or is not named."""
+        if self.video.kind == "text":
+            return False
+        work = self.workload
+        if self.smallest.model.sample is not None:
+            return work is not None and work.every is not None
+        if work is None or work.replay is not None or self.smallest.policy.tau != "captured":
+            return True
+        return not all(load_trace(name).meta.never_replays for name in work.traces)
 
     @property
     def contexts(self) -> tuple[int, int]:
@@ -144,19 +238,35 @@ class Wish:
 
     def contents(self, choice: Choice, usual: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Contents of the file of a choice, over sections that are not chosen."""
+        contents = self._contents(choice, usual, keeps=self.keeps_precision)
+        if self.keeps_precision:
+            array = contents["machine"]["array"]
+            contents["machine"]["array"] = {**array, "arithmetic": self._arithmetic_of_model}
+        return contents
+
+    def _contents(
+        self, choice: Choice, usual: Mapping[str, Mapping[str, Any]], *, keeps: bool
+    ) -> dict[str, Any]:
+        """Contents of the file of a choice.
+
+        Args:
+            choice: The choice.
+            usual: Sections that are not chosen.
+            keeps: The model's precision is left as it is.
+        """
         arithmetic, formats = PRECISIONS[choice.bits]
         rows, cols = choice.array
-        machine = {
+        machine: dict[str, Any] = {
             "cores": choice.cores,
             "array": {"rows": rows, "cols": cols, "arithmetic": arithmetic},
-            "vector": {"lanes": choice.lanes},
+            "vector": {"lanes": choice.lanes, **_softmax_unit(choice)},
             "weight_buffer_kib": choice.weight_buffer_kib,
             "kv_buffer_kib": choice.kv_buffer_kib,
             "activation_buffer_kib": 16,
             "mapping": choice.mapping,
         }
         chosen = {**usual, "machine": machine}
-        if not self.keeps_precision:
+        if not keeps:
             chosen["model"] = {**formats, "activations": {"bits": max(8, choice.bits)}}
         sections = {
             name: {**given, **section, **given}
@@ -164,6 +274,11 @@ class Wish:
             if isinstance(given := self.written.get(name, {}), Mapping)
         }
         return {**self.written, **sections}
+
+
+def _softmax_unit(choice: Choice) -> dict[str, int]:
+    """The softmax unit of a choice, if it has one."""
+    return {"exponentials_per_cycle": choice.exponentials} if choice.exponentials else {}
 
 
 class Tried(NamedTuple):
@@ -188,24 +303,16 @@ class Tried(NamedTuple):
     joules_per_token: float = 0.0
 
 
-def open_design(
-    name_or_path: str, overrides: Iterable[str] = (), workload: Workload | None = None
-) -> Design:
-    """Load a design; if it leaves out the machine, choose one for a workload.
-
-    Raises:
-        InputError: As of :func:`~carsim.design.load_design` and :func:`first_design`.
-    """
-    raw, path = read_design(name_or_path)
-    if "machine" in raw:
-        return load_design(name_or_path, overrides)
-    return completed(Wish(raw, path, tuple(overrides), workload=workload))
-
-
 def completed(wish: Wish) -> Design:
-    """The design that serves a wish best; its description says what was chosen and why."""
+    """The design that serves a wish best; its description says what was chosen and why.
+
+    A model's own file keeps its precision.
+    """
+    wish = replace(wish, as_in_file=True)
     best, tried = first_design(wish)
-    return best.design.model_copy(update={"description": " ".join(reasons(wish, best, tried))})
+    described = {"description": " ".join(reasons(wish, best, tried))}
+    chosen = dict.fromkeys(wish.chosen_fields, "chosen by carsim")
+    return best.design.model_copy(update=described).with_sources(chosen)
 
 
 def first_design(wish: Wish) -> tuple[Tried, Sequence[Tried]]:
@@ -218,17 +325,22 @@ def first_design(wish: Wish) -> tuple[Tried, Sequence[Tried]]:
     best = _tried(wish, Choice(wish.bits or 4))
     tried, before = {best.choice: best}, None
     fixed = wish.bits is not None or wish.keeps_precision
+    fields = FIELDS if best.design.model.network is None else (*FIELDS, *FORWARD_FIELDS)
     while best.choice != before:
         before = best.choice
-        for values in FIELDS[fixed:]:
+        for values in fields[fixed:]:
             for choice in (best.choice._replace(**value) for value in values):
                 if choice not in tried:
                     tried[choice] = _tried(wish, choice)
             best = _chosen(tried.values())
     if not best.fit.fits:
         cure = "take a larger board, a smaller model, a shorter workload or fewer bits"
+        kept = ""
+        if wish.keeps_precision:
+            kept = f" in {best.design.model.bits_in_short}"
+            cure = "; ".join(best.fit.cures)
         lacks = "; ".join(best.fit.misfits)
-        problem = f"none of {len(tried)} designs fits; the nearest lacks {lacks}"
+        problem = f"none of {len(tried)} designs fits{kept}; the nearest lacks {lacks}"
         raise MisfitError(str(wish.place), problem, cure)
     return _with_room_for_the_prompt(wish, best, tried), tuple(tried.values())
 
@@ -257,8 +369,8 @@ def _with_room_for_the_prompt(wish: Wish, best: Tried, tried: dict[Choice, Tried
 def _prompt_cycles(design: Design, wish: Wish) -> int:
     """Cycles of the prompt in all layers."""
     phases, prompt = Phases(Hardware(design)), max(1, wish.video.prompt_tokens)
-    kinds = design.model.body.prompt_layers().items()
-    return sum(int(phases.prefill_layer(prompt, *kind).cycles[0]) * n for kind, n in kinds)
+    kinds = design.model.layer_kinds().items()
+    return sum(int(phases.prefill_layer(prompt, kind).cycles[0]) * n for kind, n in kinds)
 
 
 def _tried(wish: Wish, choice: Choice) -> Tried:
@@ -270,7 +382,7 @@ def _tried(wish: Wish, choice: Choice) -> Tried:
         machine[key] = max(machine[key], kib)
     machine["activation_buffer_kib"] *= choice.activation_buffers
     design = design_of(contents, wish.place, wish.overrides)
-    fit = check_fit(design, wish.video, None if wish.video.kind == "text" else FASTCAR)
+    fit = check_fit(design, wish.video, FASTCAR if wish.may_replay else None)
     if not fit.fits:
         return Tried(contents, choice, design, fit)
     found = decode(design, *wish.contexts)
@@ -294,18 +406,45 @@ def reasons(wish: Wish, best: Tried, tried: Sequence[Tried]) -> list[str]:
     assert found is not None
     (limit, share), *_ = found.limit_shares.items()
     first, last = wish.contexts
+    is_network = model.network is not None
+    measured = f"Decoding at contexts of {span(str(first), str(last), ' to ')} tokens"
+    per_token = f"{best.joules_per_token:.3g} J a token"
+    if is_network:
+        assert model.sample is not None
+        measured = f"For {model.sample.in_words}"
+        per_token = f"{best.joules_per_token:.3g} J for each row of a forward"
     fitting = sum(each.fit.fits for each in tried)
     batch = count(best.design.policy.batch, "sequence")
     return [
+        *precision_in_words(wish, best.design),
         f"{model.name}, {batch}, on {board.name}: the fastest that fits, the least energy "
         "among equals,",
         f"of {len(tried)} designs that were tried ({fitting} of them fit).",
-        f"Decoding at contexts of {span(str(first), str(last), ' to ')} tokens: "
-        f"{found.tokens_per_s:.3g} tokens/s,",
-        f"{best.joules_per_token:.3g} J a token; limit: {limit} ({share:.0%} of the time).",
-        "Quality at this precision is not known here.",
+        f"{measured}: {speed_in_words(best)},",
+        f"{per_token}; limit: {limit} ({share:.0%} of the time).",
         *(f"Beware: {line}." for line in best.fit.warnings),
     ]
+
+
+def speed_in_words(best: Tried) -> str:
+    """Tokens per second, or seconds of a forward of all rows where tokens pass all together."""
+    if best.design.model.network is not None and best.decode is not None:
+        return f"{best.decode.seconds_per_step:.3g} s a forward"
+    return f"{best.tokens_per_s:.3g} tokens/s"
+
+
+def precision_in_words(wish: Wish, design: Design) -> list[str]:
+    """The precision of a design, and who chose it, in lines that fit a page."""
+    bits = design.model.bits_in_short
+    if wish.sets_precision:
+        return [f"Precision {bits}: as the design or --set says."]
+    if wish.keeps_precision:
+        return [f"Precision {bits}: as in the model file."]
+    quality = "What this precision costs in quality is not known here."
+    stated = wish.smallest.model.bits_in_short
+    if wish.has_base and stated != bits:
+        quality = f"The model itself has {stated}; the cost in quality is not known here."
+    return [f"carsim chose the precision {bits}.", quality]
 
 
 def design_text(wish: Wish, best: Tried, tried: Sequence[Tried]) -> str:

@@ -8,48 +8,54 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from carsim.account.elasticity import at_bandwidth_ends, bandwidth_factors, elasticities
+from carsim.account.row import Candidate, RowResult, bound_of, simulate_rows
+from carsim.account.variants import own_variant, variants
 from carsim.base.errors import InputError, MisfitError
+from carsim.base.section import FieldError
 from carsim.cost.fit import FitReport, check_fit
-from carsim.decisions.attention import AttentionPolicy
+from carsim.decisions.attention import ATTENTION, PLAIN, AttentionPolicy
 from carsim.decisions.choose import Sources
 from carsim.decisions.trace import Trace, load_trace
 from carsim.decisions.trace.file import as_own
 from carsim.decisions.trace.stated import stated_trace
-from carsim.design import Design
+from carsim.design import Design, override
+from carsim.design.load import for_work
 from carsim.machine.batches import Batches, make_batches
-from carsim.machine.elasticity import bandwidth_ends, elasticities, latency_factors
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import SOLVED, Phases
-from carsim.machine.row import Candidate, RowResult, bound_of, simulate_rows
-from carsim.machine.variants import own_variant, variants
-from carsim.runs.first import open_design
+from carsim.program.layers import skipped_by_decision, skips_mlp_alone
+from carsim.runs.opening import open_design
 from carsim.runs.report import Report
 from carsim.workload.geometry import Video
-from carsim.workload.workload import Workload, workload_of
+from carsim.workload.workload import SAMPLES, Workload, workload_of
 
 
 def run(
     design: Design | str | Path,
-    traces: Sequence[Trace | str | Path] = (),
+    traces: Trace | str | Path | Sequence[Trace | str | Path] = (),
     *,
     workload: Workload | str | None = None,
     allow_misfit: bool = False,
     resample_seed: int | None = None,
     fidelity: str = "fluid",
     what_if: bool = True,
+    replays: bool = True,
 ) -> Report:
     """Compare the design's policy with the alternatives.
 
     Args:
         design: The design, its file, or the name of a shipped one.
-        traces: Traces or their files. Each row takes the first that was captured under its own
-            attention, else under the same kind, else the first of all, and says so.
+        traces: A trace, its file or its name; or several. Each row takes the first that was
+            captured under its own attention, else under the same kind, else the first of all, and
+            says so.
         workload: What is decoded if there are no traces, such as ``text:2048+512``; by default what
             the model makes, densely.
         allow_misfit: Go on with a design that does not fit its board.
         resample_seed: Draw the rows that a batch needs beyond the trace's with this seed.
         fidelity: ``fluid`` or ``tile``, see :data:`~carsim.machine.phases.FIDELITIES`.
         what_if: Also find what 10 % more of each resource brings, which takes most of the time.
+        replays: False: decode without replay, whatever the traces decided.
 
     Raises:
         InputError: A trace that cannot serve the design; traces beside a workload.
@@ -58,23 +64,31 @@ def run(
     work = None if workload is None else workload_of(workload)
     if not isinstance(design, Design):
         design = open_design(str(design), workload=work)
-    sources = sources_of(design, traces, work, resample_seed)
+    if isinstance(traces, Trace | str | Path):
+        traces = [traces]
+    if work is not None and work.kind in SAMPLES:
+        design = for_work(design, work)
+    sources = replace(sources_of(design, traces, work, resample_seed), replays=replays)
     sources.check_sets(video := sources.video)
     fit = fit_of(design, sources, video)
     if not (allow_misfit or fit.fits):
-        cure = "change the design, or set `allow_misfit` to simulate it all the same"
+        cures = "; ".join(fit.cures)
+        cure = f"{cures}; or set `allow_misfit` to simulate it all the same"
         raise MisfitError(design.name, "does not fit: " + "; ".join(fit.misfits), cure)
     phases = Phases(Hardware(design), fidelity)
     rows = _simulated(design, sources, video, fit, phases)
-    own = own_variant(design, replays=sources.replays_any)
+    by_token = sources.source is not None
+    own = own_variant(design, replays=sources.replays_any, by_token=by_token)
     index = next(i for i, row in enumerate(rows) if row.variant.is_same(own))
     rows.append(bound_of(rows[index], fit))
     taken, interpolated = phases.simulated, phases.interpolated
     # Ratios of latencies are the solver's, at whatever fidelity the latencies are.
     solved = phases if fidelity == SOLVED else Phases(phases.hw)
-    rows = _with_interval(rows, index, solved)
+    rows = _with_interval(rows, index, solved.hw)
     plan = replace(rows[index].simulation.plan, phases=solved)
-    head_cycles = int(phases.head.cycles[0]) * plan.n_steps
+    head_cycles = 0
+    if design.model.network is None:
+        head_cycles = int(phases.head.cycles[0]) * plan.n_steps
     return Report(
         design=design,
         rows=tuple(rows),
@@ -86,6 +100,7 @@ def run(
         seed=0 if resample_seed is None else resample_seed,
         phases_simulated=taken,
         interpolated=interpolated,
+        head_misfits=_head_misfits(design, sources, video),
     )
 
 
@@ -107,17 +122,92 @@ def sources_of(
     if traces and workload is not None:
         raise InputError("`trace`", "says what is decoded, and so does `workload`", "give one")
     work = workload or Workload(design.model.makes)
+    check_sample(design)
     given = (t if isinstance(t, Trace) else load_trace(t) for t in traces or work.traces)
     loaded = [*map(as_own, given)] or [stated_trace(work, design.model, policy.batch)]
+    for trace in loaded:
+        if trace.meta.steps is not None:
+            problem = (
+                "its steps are not the tokens of frames, which a decoder's run takes one by one"
+            )
+            raise InputError(trace.name, problem, "take a trace without kinds of steps")
+        check_forwards(design, trace)
     asked = policy.batch, policy.tau, policy.decision_scope, policy.tokens_per_step
-    return Sources(loaded, design.model, *asked, resample_seed)
+    return Sources(
+        loaded,
+        design.model,
+        *asked,
+        resample_seed,
+        skip=policy.skip.kind,
+        skips_mlp_alone=skips_mlp_alone(design.model, policy.skip),
+        skipped=skipped_by_decision(design.model, policy.skip),
+    )
+
+
+def check_forwards(design: Design, trace: Trace) -> None:
+    """Refuse a trace of other forwards than those of the design's sample.
+
+    Raises:
+        InputError: Their numbers differ, or the trace decides by tokens where there are none.
+    """
+    sample = design.model.sample
+    if sample is None:
+        if trace.meta.ranges is not None:
+            problem = f"is of forwards, and {design.model.name} decodes token by token"
+            raise InputError(trace.name, problem, "name a network, such as longlive_1.3b")
+        return
+    if trace.n_steps != sample.forwards:
+        problem = f"has {trace.n_steps} forwards, and {sample.in_words} take {sample.forwards}"
+        cure = "set model.sample.chunks and model.sample.steps to those of the trace"
+        raise InputError(trace.name, problem, cure)
+
+
+def check_sample(design: Design) -> None:
+    """Refuse fields that mean nothing where all tokens of a sample pass a network together.
+
+    Raises:
+        InputError: The policy is one of decoding.
+    """
+    policy = design.policy
+    attention = policy.attention
+    if design.model.network is None:
+        for name in sorted(attention.forward_fields & set(attention.used)):
+            problem = f"is of forwards, and {design.model.name} decodes token by token"
+            raise InputError(f"policy.attention.{name}", problem, "leave it out")
+        return
+    if policy.tokens_per_step != 1:
+        problem = f"{policy.tokens_per_step}, where all tokens of a forward pass together"
+        raise InputError("policy.tokens_per_step", problem, "leave it out")
+    if not attention.masks_forwards:
+        problem = f"{attention.kind!r} is a policy of decoding, not of {design.model.name}"
+        masks = [
+            kind
+            for kind, policy in ATTENTION.items()
+            if policy.masks_forwards and kind != PLAIN.kind
+        ]
+        cure = f"take {PLAIN.kind!r}, or a policy that masks forwards: {', '.join(masks)}"
+        raise InputError("policy.attention.kind", problem, cure)
+    assert design.model.sample is not None
+    try:
+        attention.check_forwards(in_chunks=design.model.sample.chunk_frames is not None)
+    except FieldError as error:
+        raise InputError(f"policy.attention.{error.field}", error.problem, error.cure) from None
 
 
 def fit_of(design: Design, sources: Sources, video: Video, replays: bool = True) -> FitReport:
     """The fit of a design that decodes a video on some decisions, and replays if any does."""
     attention = design.policy.attention
     rule = sources.rule(attention) if replays and sources.replays_any else None
-    return check_fit(design, video, rule, sources.kv_held(attention, video))
+    kv_held = sources.kv_held(attention, video)
+    return check_fit(design, video, rule, kv_held=kv_held, source=sources.source)
+
+
+def _head_misfits(design: Design, sources: Sources, video: Video) -> tuple[str, ...]:
+    """What would not fit if a design that leaves the head out had it, a line each."""
+    if design.machine.include_head:
+        return ()
+    with_head = override(design, {"machine.include_head": True})
+    return fit_of(with_head, sources, video).misfits
 
 
 def _simulated(
@@ -126,7 +216,8 @@ def _simulated(
     """A row for each policy of the comparison; those with equal decisions share them."""
     rows: list[RowResult] = []
     decided: dict[tuple[bool, AttentionPolicy], Batches] = {}
-    for variant in variants(design, replays=sources.replays_any):
+    by_token = sources.source is not None
+    for variant in variants(design, replays=sources.replays_any, by_token=by_token):
         key = variant.replays, variant.attention
         if key not in decided:
             decisions = sources.decisions(variant.attention, replays=variant.replays)
@@ -135,14 +226,26 @@ def _simulated(
     return rows
 
 
-def _with_interval(rows: list[RowResult], index: int, solved: Phases) -> list[RowResult]:
+def _with_interval(rows: list[RowResult], index: int, hw: Hardware) -> list[RowResult]:
     """The rows with their latency at both ends of the bandwidth, if the board names them."""
-    ends = bandwidth_ends(solved)
+    ends = at_bandwidth_ends(hw)
     if ends is None:
         return rows
-    factors = [
-        latency_factors(replace(row.simulation.plan, phases=solved), row.batches, ends)
-        for row in rows[:-1]
-    ]
-    of_rows = [*(of_row for of_row, _ in factors), factors[index][1]]
-    return [replace(row, latency_factors=each) for row, each in zip(rows, of_rows, strict=True)]
+    widened, bound = [], rows[-1]
+    for row in rows[:-1]:
+        plan = row.simulation.plan
+        factors = bandwidth_factors(plan, row.batches, ends)
+        is_text = plan.video.kind == "text"
+        widened_row = replace(
+            row,
+            latency_factors=factors.latency,
+            decode_factors=factors.decode if is_text else None,
+        )
+        widened.append(widened_row)
+        if row is rows[index]:
+            bound = replace(
+                bound,
+                latency_factors=factors.latency_bound,
+                decode_factors=factors.decode_bound if is_text else None,
+            )
+    return [*widened, bound]

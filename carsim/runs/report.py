@@ -3,15 +3,17 @@
 import html
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from carsim.base.text import Table, html_table
+from carsim.account.elasticity import Elasticity
+from carsim.account.limits import PhaseLimit
+from carsim.account.row import RowResult
+from carsim.account.why import Why, why
+from carsim.base.text import SCREEN_WIDTH, Table, html_table
 from carsim.cost.fit import FitReport
 from carsim.design import Design
-from carsim.machine.elasticity import Elasticity
-from carsim.machine.limits import PhaseLimit
-from carsim.machine.row import RowResult
+from carsim.hardware.expected import Expected
 from carsim.metrics import figures, headline
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ class Report:
         fit: Fit of the design on its board.
         elasticities: Changes of the chosen row's latency with the machine's resources.
         head_seconds: Seconds of the head per batch, also if the design leaves it out.
+        head_misfits: Of a design that leaves the head out, what would not fit with it, a line each.
         traces: (name, sha256) of the traces.
         seed: Seed of resampling.
         phases_simulated: Phases that the rows are made of; rows share what they have in common.
@@ -47,11 +50,17 @@ class Report:
     phases_simulated: int
     interpolated: bool
     command: str = ""
+    head_misfits: tuple[str, ...] = ()
 
     @property
     def dense_latency_s(self) -> float:
         """Latency of dense decoding."""
         return self.baseline.latency_s
+
+    @property
+    def expected(self) -> Expected:
+        """Time on a real board over the time that is simulated."""
+        return self.design.expected
 
     @property
     def baseline(self) -> RowResult:
@@ -116,6 +125,19 @@ class Report:
         columns = {row.variant.name: row.seconds_by_phase for row in self.rows}
         return pd.DataFrame(columns).rename_axis("phase")
 
+    def why(self, phase: str, row: str | None = None) -> Why:
+        """Why a kind of phase takes as long as it does: amounts times rates; print it.
+
+        Args:
+            phase: Kind of phase, such as ``attention``.
+            row: Name or key of a row; the chosen one if left out.
+
+        Raises:
+            InputError: The row has no such phase.
+            KeyError: No such row.
+        """
+        return why(self.chosen if row is None else self.row(row), phase)
+
     @property
     def limits(self) -> tuple[PhaseLimit, ...]:
         """The limit of each phase of the chosen row."""
@@ -126,9 +148,13 @@ class Report:
         return _frame(self.limits, "phase")
 
     def elasticities_frame(self) -> "pd.DataFrame":
-        """Relative change of the chosen row's latency per +10 % of each resource."""
+        """Relative changes per +10 % of each resource: of the chosen row's latency, of its prompt.
+
+        Column ``enlargement`` has the share by which the resource was enlarged for it.
+        """
         rows = [astuple(each) for each in self.elasticities]
-        return _frame(rows, "resource", ["resource", "latency_change", "simulated"])
+        columns = ["latency_change", "simulated", "enlargement", "prompt_change"]
+        return _frame(rows, "resource", ["resource", *columns])
 
     def fit_frame(self) -> "pd.DataFrame":
         """Resources of the board that the design takes, a line per thing that has to fit."""
@@ -139,10 +165,27 @@ class Report:
         mark = "" if self.fit.fits else ", MISFIT"
         return f"<Report of {self.design.name}{mark}: {self.chosen!r}>"
 
+    def __str__(self) -> str:
+        """The headline of the comparison at 80 columns, misfits first; ``*`` marks the own row."""
+        table = self._headline_table
+        rows = tuple(
+            (f"{row[0]} *" if number in table.strong else row[0], *row[1:])
+            for number, row in enumerate(table.rows)
+        )
+        return "\n".join([*self._title_lines, *replace(table, rows=rows).lines(SCREEN_WIDTH)])
+
     def _repr_html_(self) -> str:
         """A notebook shows the headline of the comparison, misfits first."""
+        # Notebooks have no style sheet.
+        bold = html_table(self._headline_table)
+        bold = bold.replace('class="strong"', 'style="font-weight: bold"')
+        return "<br>".join(f"<b>{html.escape(line)}</b>" for line in self._title_lines) + bold
+
+    @property
+    def _headline_table(self) -> Table:
+        """The headline metrics of all rows; the own row is strong."""
         metrics = headline(self.chosen.simulation.plan.video.kind)
-        table = Table(
+        return Table(
             ("policy", *(metric.short or metric.heading for metric in metrics)),
             tuple(
                 (row.variant.name, *(metric.text(metric.of(row, self)) for metric in metrics))
@@ -150,12 +193,13 @@ class Report:
             ),
             strong=frozenset({self.rows.index(self.chosen)}),
         )
+
+    @property
+    def _title_lines(self) -> tuple[str, ...]:
+        """The design, and what does not fit."""
         design = self.design
         title = f"{design.name} on {design.board.name}, batch of {design.policy.batch}"
-        lines = (title, *(f"MISFIT: {line}" for line in self.fit.misfits))
-        # Notebooks have no style sheet.
-        bold = html_table(table).replace('class="strong"', 'style="font-weight: bold"')
-        return "<br>".join(f"<b>{html.escape(line)}</b>" for line in lines) + bold
+        return (title, *(f"MISFIT: {line}" for line in self.fit.misfits))
 
 
 def _frame(rows: Sequence[Any], index: str, columns: list[str] | None = None) -> "pd.DataFrame":

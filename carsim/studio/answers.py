@@ -17,22 +17,24 @@ from carsim.explore.target import SAY, Wanted, search_target
 from carsim.explore.tricks import tricks_of, tricks_table
 from carsim.report.compare import RunComparison
 from carsim.report.compare_words import changed_table, headline, spec_table
+from carsim.report.explorer import cheapest_near, explorer, worth_table
 from carsim.report.figures import Shown, shown_policies
 from carsim.report.figures.breakdown import breakdown_plot
-from carsim.report.figures.pareto import front_plot
+from carsim.report.figures.looks import look_of
 from carsim.report.figures.roofline import roofline_plot
-from carsim.report.figures.slices import layer_plot, mixed_layer
+from carsim.report.figures.slices import layer_plot, record_layer, waits_table
 from carsim.report.html import fragment, unbroken
-from carsim.report.run_page import tiles
+from carsim.report.run_page import tile_changes, tiles
 from carsim.report.run_tables import fit_table, held, limits_note, limits_table
-from carsim.report.run_words import Section, answer
+from carsim.report.run_words import Section
+from carsim.report.screen import facts
 from carsim.report.stored_study import read_study
 from carsim.report.target import target_sections
 from carsim.studio import sweep, view
 from carsim.studio.fields import FIELDS, MENUS, SLIDERS, number_or
 from carsim.studio.page import KINDS, PLACES, SWEPT
 from carsim.studio.point import SimulatedPoint, point_of
-from carsim.studio.reach import Reach
+from carsim.studio.reach import Reach, through_the_gate
 from carsim.studio.state import TabState
 from carsim.workload.workload import Workload
 
@@ -56,6 +58,9 @@ CHANGED = (
 
 NONE = "none: decisions are assumed"
 
+MOST_SPLITS = 500
+"""Boxes that the proof of a search by target splits: the page answers in less than a minute."""
+
 
 @dataclass(frozen=True)
 class Answers:
@@ -71,10 +76,12 @@ class Answers:
     reach: Reach
     command_of: Callable[[TabState], str]
 
+    @through_the_gate
     def begin(self) -> None:
         """Simulate what is shown first, before anybody asks."""
         self._point(self.start)
 
+    @through_the_gate
     def first(self, search: str) -> str:
         """HTML of an answer for as long as the page's scripts are being loaded.
 
@@ -83,8 +90,12 @@ class Answers:
         """
         point = self._point(self._state(search))
         plot = breakdown_plot(shown_policies({"": point.run}))
-        return fragment("first.html", title=_title(point), tiles=tiles(point.run), plot=plot)
+        looks = {part.name: look_of(part.name).css for part in plot.panels[0].series}
+        return fragment(
+            "first.html", title=_title(point), tiles=tiles(point.run), plot=plot, looks=looks
+        )
 
+    @through_the_gate
     def change(
         self,
         trigger: str | None,
@@ -120,6 +131,7 @@ class Answers:
         except InputError as error:
             return _refused(key, text, error)
 
+    @through_the_gate
     def sweep(self, shown: str, there: str | None) -> Parts:
         """A figure over the values of one or two fields."""
         state = self._state(shown)
@@ -130,6 +142,7 @@ class Answers:
         except InputError as error:
             return {"sweep-place.children": view.alert([str(error.named())])}
 
+    @through_the_gate
     def tricks(self, shown: str, clicks: int | None) -> Parts:
         """Every policy, and pairs of them, on the machine of the design."""
         if not clicks:
@@ -139,6 +152,7 @@ class Answers:
         table = tricks_table(tricks_of(self._point(state).design, work))
         return {"tricks.children": view.table_of(table, "policies and pairs of them")}
 
+    @through_the_gate
     def target(self, shown: str, text: str | None) -> Parts:
         """The machine that reaches a target at the least cost."""
         if not text:
@@ -149,26 +163,37 @@ class Answers:
             return {"target-error.children": f"the model of {state.design} has no preset"}
         try:
             wanted = Wanted(state.work, Expression(text, "target", SAY), model=model)
-            found = target_sections(wanted, search_target(wanted))
+            found = target_sections(wanted, search_target(wanted, most_splits=MOST_SPLITS))
         except InputError as error:
             return {"target-error.children": str(error.named())}
         return {"machines.children": view.sections(found), "target-error.children": ""}
 
+    @through_the_gate
     def timeline(self, shown: str, there: str | None) -> Parts:
         """One layer of one step."""
         state = self._state(shown)
         point = self._point(state)
         row = point.report.chosen
-        step, layer = _place_of(state, point)
-        plot = replace(layer_plot(row, step, layer), misfit=not point.run.fits)
         steps, layers = row.simulation.plan.n_steps, point.design.model.body.n_layers
-        parts = {"step.max": steps - 1, "step.value": step, "layer.max": layers - 1}
-        return view.drawn("timeline", plot, there) | parts | {"layer.value": layer}
+        step, layer = _chosen(state.step, steps), _chosen(state.layer, layers)
+        shown_step = record_layer(point.report, step, layer)
+        plot = replace(layer_plot(shown_step), misfit=not point.run.fits)
+        waits = waits_table(shown_step)
+        table = view.table_of(waits, "the longest waits") if waits.rows else []
+        parts: Parts = {
+            "step.max": steps - 1,
+            "step.value": shown_step.step,
+            "layer.max": layers - 1,
+        }
+        parts |= {"layer.value": shown_step.layer, "waits.children": table}
+        return view.drawn("timeline", plot, there) | parts
 
+    @through_the_gate
     def resolved(self, shown: str) -> Parts:
         """The design in full."""
         return {"yaml.children": design_yaml(self._point(self._state(shown)).design)}
 
+    @through_the_gate
     def comparison(self, shown: str) -> Parts:
         """Pinned designs beside this one."""
         state = self._state(shown)
@@ -184,30 +209,49 @@ class Answers:
             ]
         return {"comparison.children": parts}
 
-    def front(self, shown: str, there: str | None, fronted: Sequence[str] | None) -> Parts:
-        """The points of a sweep; they are read again if its store has changed."""
+    @through_the_gate
+    def front(self, shown: str, fronted: Sequence[str] | None, ticks: int | None) -> Parts:
+        """The points of a sweep; they are read again if its store has changed.
+
+        Args:
+            shown: State that is shown.
+            fronted: Name and edition of the store whose points are there; None without any.
+            ticks: How often the page has looked for further points, which a sweep may add.
+        """
         name = self._state(shown).store
-        nothing: Parts = {"front-place.children": [], "fronted.data": None}
+        nothing: Parts = {"front-section.hidden": True, "explored.data": None}
+        nothing |= {"fronted.data": None, "tick.disabled": True}
         if not name:
-            return nothing
+            return nothing if fronted else {}
         try:
             folder = self.reach.store(name)
             edition = [name, sweep.edition(folder)]
-            if there and fronted == edition:
+            if fronted == edition:
                 return {}
             study = read_study(folder)
-            plot = front_plot({study.name: study})
+            document = explorer(study)
+            table = view.table_of(worth_table(study), "what each axis is worth")
         except InputError as error:
             return nothing | {"store-error.children": str(error.named())}
-        drawn = view.drawn("front", plot, there, "A click opens a point.")
-        return drawn | {"fronted.data": edition, "store-error.children": ""}
+        problem = "" if document else f"{name}: no point fits and meets the constraints yet"
+        return {
+            "front-section.hidden": document is None,
+            "front-title.children": f"{study.name}: {study.outcome}",
+            "explored.data": document,
+            "worth.children": table if document else [],
+            "near.children": cheapest_near(study) if document else "",
+            "fronted.data": edition,
+            "tick.disabled": not study.is_part,
+            "store-error.children": problem,
+        }
 
-    def open_point(self, shown: str, clicked: Any) -> Parts:
-        """The point of the sweep that was clicked."""
-        if not clicked or "customdata" not in clicked["points"][0]:
+    @through_the_gate
+    def open_point(self, shown: str, opened: Any) -> Parts:
+        """The point of the sweep whose design was asked for."""
+        if not opened:
             return {}
-        state, ordinal = self._state(shown), int(clicked["points"][0]["customdata"])
-        after = sweep.opened(state, self.reach.store(state.store), ordinal)
+        state = self._state(shown)
+        after = sweep.opened(state, self.reach.store(state.store), opened["point"])
         return {"url.search": after.query, "trouble.children": ""}
 
     def _state(self, search: str | None) -> TabState:
@@ -251,13 +295,17 @@ class Answers:
             ("What limits each phase", [limits_table(run), limits_note(run)]),
             ("What is full", [fit_table(run), *held(run)]),
         ]
-        said = (*answer(run), *run.warnings, *run.notes)
+        told = (f"{fact.label[0].upper() + fact.label[1:]}: {fact.text}." for fact in facts(run))
+        said = (*told, *run.warnings)
+        notes = [html.P(unbroken(text)) for text in run.notes]
+        folded = [html.Details([html.Summary("Notes on the model"), *notes])] if notes else []
+        changes = [tile_changes(run, other) for other in pinned.values()][-1:]
         return {
             "title.children": _title(point),
-            "tiles.children": view.tiles_of(tiles(run)),
+            "tiles.children": view.tiles_of(tiles(run), *changes),
             "misfit.children": "" if run.fits else view.alert(misfits),
             "limits.children": view.sections(limits),
-            "answer.children": [html.P(unbroken(text)) for text in said],
+            "answer.children": [*(html.P(unbroken(text)) for text in said), *folded],
             "command.children": self.command_of(state),
             "pinned.hidden": not state.pins,
             **view.drawn("breakdown", breakdown_plot(policies), there),
@@ -295,13 +343,9 @@ def _after(state: TabState, before: SimulatedPoint, key: str, text: str) -> TabS
     return replace(state, pins=()) if key == "unpin" else state
 
 
-def _place_of(state: TabState, point: SimulatedPoint) -> tuple[int, int]:
-    """Step and layer of the timeline: those that were chosen, else where sequences differ most."""
-    row = point.report.chosen
-    n_steps, n_layers = row.simulation.plan.n_steps, point.design.model.body.n_layers
-    step = min(int(state.step) if state.step.isdecimal() else n_steps // 2, n_steps - 1)
-    layer = int(state.layer) if state.layer.isdecimal() else mixed_layer(row, step)
-    return step, min(layer, n_layers - 1)
+def _chosen(text: str, count: int) -> int | None:
+    """A number that an address gives, at most the last of so many; None if it gives none."""
+    return min(int(text), count - 1) if text.isdecimal() else None
 
 
 def _nearest(options: list[str], text: str) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 
 from dash import Dash, Input, Output, State, ctx, no_update, set_props
 from dash.exceptions import PreventUpdate
-from flask import request
+from flask import Response, request
 
 from carsim.base.errors import CarsimError, InputError
 from carsim.report.html import asset
@@ -26,6 +26,15 @@ from carsim.studio.page import TITLE, layout
 
 SOON_S = 1.0
 """Seconds that the page waits for its first answer; its scripts take two to be loaded."""
+
+FRONTED = (
+    *("front-section.hidden", "front-title.children", "explored.data", "worth.children"),
+    *("near.children", "fronted.data", "tick.disabled", "store-error.children"),
+)
+"""Properties that show the points of a sweep."""
+
+EXPLORER = "/explorer.js"
+"""Address of the script that draws them."""
 
 Ask = Callable[..., Any]
 """Calls a method of the answers by its name."""
@@ -48,6 +57,13 @@ def make_app(at_once: Ask, later: Ask) -> Dash:
     )
     plotly = app.get_relative_path("/_dash-component-suites/plotly/package_data/plotly.min.js")
     early = f'<script defer src="{plotly}"></script>'  # the largest file, else asked for last
+    early += f'<script defer src="{EXPLORER}"></script>'
+    script = asset("explorer.js")
+
+    @app.server.route(EXPLORER)
+    def explorer() -> Response:
+        return Response(script, mimetype="text/javascript")
+
     style = f"<style>{asset('page.css')}</style>"  # the same as that of the pages of a report
     app.index_string = app.index_string.replace("<html>", '<html lang="en">').replace(
         "{%css%}", f"{early}{style}{{%css%}}"
@@ -109,13 +125,14 @@ def _answer_later(app: Dash, at_once: Ask, later: Ask) -> None:
 
     places = [f"{key}.{what}" for key in ("step", "layer") for what in ("max", "value")]
     answer(later, "sweep", ["sweep-place.children"], _there("sweep"), sign="sweep-busy")
-    answer(at_once, "timeline", ["timeline-place.children", *places], _there("timeline"))
+    shown = ["timeline-place.children", "waits.children", *places]
+    answer(at_once, "timeline", shown, _there("timeline"))
     answer(at_once, "resolved", ["yaml.children"])
     answer(at_once, "comparison", ["comparison.children"])
     fronted = State("fronted", "data")
-    answer(later, "front", ["front-place.children", "fronted.data"], _there("front"), fronted)
-    opened, clicked = ["url.search", "trouble.children"], Input("front", "clickData")
-    answer(at_once, "open_point", opened, clicked, sign="busy", once=True)
+    answer(later, "front", FRONTED, fronted, Input("tick", "n_intervals"))
+    opened, asked_for = ["url.search", "trouble.children"], Input("opened", "data")
+    answer(at_once, "open_point", opened, asked_for, sign="busy", once=True)
     listed, asked = ["tricks.children"], Input("list-tricks", "n_clicks")
     answer(later, "tricks", listed, asked, sign="tricks-busy", once=True)
     sized, target = ["machines.children", "target-error.children"], Input("target", "value")

@@ -40,11 +40,34 @@ COPY = """(link, command, yaml, words, text) => {
 """Puts the address, the command or the YAML into the clipboard."""
 
 
+TOLD = """clicked => {
+  const told = clicked?.points[0].hovertext;
+  if (!told) return dash_clientside.no_update;
+  return told.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
+}"""
+"""Says what the slice of the timeline is that was clicked."""
+
+
+EXPLORE = """points => {
+  const root = document.getElementById("explorer");
+  if (!points) return "";
+  const open = (point) => dash_clientside.set_props("opened", { data: { point, at: Date.now() } });
+  const draw = () => window.carsimExplorer
+    ? window.carsimExplorer.mount(root, points, { open }) : setTimeout(draw, 50);
+  draw();
+  return "";
+}"""
+"""Draws the points of a sweep; what a user has limited and opened stays when points are added."""
+
+
 def act_in_the_browser(app: Dash) -> None:
     """Register what needs no answer of the server."""
     sliders = [Input(key, "value") for key in (*(f"{key}-slider" for key in SLIDERS), *PLACES)]
     clicks = [Input(f"copy-{what}", "n_clicks") for what in ("link", "command", "yaml")]
     texts = [State(key, "children") for key in ("command", "yaml")]
     app.clientside_callback(SETTLE, Output("done", "title"), *sliders)
+    explained = Input("timeline", "clickData", allow_optional=True)
+    app.clientside_callback(TOLD, Output("timeline-told", "children"), explained)
+    app.clientside_callback(EXPLORE, Output("explorer", "title"), Input("explored", "data"))
     app.clientside_callback(LATER, Output("pin", "name"), Input("shown", "data"))
     app.clientside_callback(COPY, Output("done", "children"), *clicks, *texts)

@@ -11,7 +11,13 @@ from carsim.decisions.replay import Scope
 from carsim.decisions.trace.shipped import shipped_traces
 from carsim.decisions.trace.stated import text_of
 from carsim.design import Design
-from carsim.design.load import PRESET_PATHS, read_design, shipped_designs, shipped_presets
+from carsim.design.load import (
+    MODEL_PRESET,
+    PRESET_PATHS,
+    read_design,
+    shipped_designs,
+    shipped_presets,
+)
 from carsim.explore.study import value_of
 from carsim.hardware.machine import Arithmetic, Dataflow, WeightSharing
 from carsim.hardware.mapping import MAPPINGS
@@ -90,6 +96,8 @@ class Field:
             return _asked(state, design, self)
         if not self.is_of_design:
             return str(getattr(state, self.path))
+        if self.path == MODEL_PRESET and state.work is not None and state.work.model:
+            return state.work.model
         if self.path in PRESET_PATHS:
             return state.changes.get(self.path) or _preset_of(state, self.path.partition(".")[0])
         value = value_of(design, self.path_in(design))
@@ -110,6 +118,10 @@ class Field:
         if not self.is_of_design:
             return state.with_option(self.path, text)
         path = self.path_in(design)
+        if path == MODEL_PRESET and state.work is not None and state.work.model:
+            if text == state.work.model:
+                return state
+            state = replace(state, workload="")  # its sample is that of the model that it names
         is_preset = self.path in PRESET_PATHS
         usual = self.text(TabState(state.design), design if is_preset else base_of(state))
         is_same = text == usual or (is_preset and not text)

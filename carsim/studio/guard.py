@@ -2,17 +2,20 @@
 
 Any user of this machine can connect to a port of it. So each request has to carry a cookie, which
 is given in exchange for a token that only this user can read (:mod:`carsim.studio.entry`). The
-address of the page holds neither, so that links can be shared.
+address of the page holds neither, so that links can be shared. Requests that the page itself would
+never make get status 400 (:mod:`carsim.studio.wellformed`).
 """
 
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
+from dash import Dash
 from dash.exceptions import DependencyException
-from flask import Flask, Response, abort, request
+from flask import Response, abort, request
 
 from carsim.studio.entry import ENTRY, HEAD, leading_to
+from carsim.studio.wellformed import PATH, is_well_formed
 
 HOSTS = ("127.0.0.1", "localhost")
 
@@ -23,15 +26,16 @@ out the cookie when a link on another site leads here. Otherwise start a studio 
 """Answer to a request without the cookie."""
 
 
-def protect(server: Flask, token: str, scripts: Sequence[str], page: Path | None = None) -> None:
+def protect(app: Dash, token: str, page: Path | None = None) -> None:
     """Answer nobody without the cookie, and let pages reach nothing else.
 
     Args:
-        server: What answers.
+        app: The page, whose server answers.
         token: Given in exchange for the cookie.
-        scripts: Hashes of the scripts that the page itself holds.
         page: File that holds the token; it is removed when the token was given.
     """
+    server = app.server
+    scripts: Sequence[str] = app.csp_hashes()
     ticket = secrets.token_urlsafe(32)
     headers = {
         "Content-Security-Policy": f"default-src 'self'; script-src 'self' {' '.join(scripts)}; "
@@ -60,6 +64,8 @@ def protect(server: Flask, token: str, scripts: Sequence[str], page: Path | None
             return Response(STRANGER, 403)
         if request.url_rule is None or request.url_rule.rule == "/<path:path>":
             abort(404)  # Dash would answer any path with the page
+        if request.path == PATH and not is_well_formed(app, request.get_json(silent=True)):
+            return Response("no request of this page", 400)
         return None
 
     @server.after_request

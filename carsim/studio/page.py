@@ -6,6 +6,7 @@ from typing import Any
 from dash import dcc, html
 
 from carsim.metrics import INTERVALS, METRICS
+from carsim.report.figures.slices import HINT
 from carsim.studio.fields import GROUPS, Field
 
 TITLE = "carsim studio"
@@ -17,6 +18,9 @@ EXAMPLE = "machine.drs.latch_cycles=16"
 
 KINDS = ("video", "text")
 """Kinds of work whose controls are hidden where a model makes something else."""
+
+LIVE_MS = 2000
+"""Milliseconds between two looks at the store of a sweep that goes on."""
 
 SWEPT = ("over", "by", "metric")
 """Menus of a sweep in place."""
@@ -40,7 +44,9 @@ def layout() -> html.Div:
     groups.append(html.Fieldset(more))
     form = html.Form(groups, className="controls", **{"aria-label": "the design"})
     head = [html.H1(TITLE), html.Nav(actions, **{"aria-label": "actions"})]
-    stores = [dcc.Store(id=key) for key in ("shown", "later", "slid", "fronted")]
+    stores = [
+        dcc.Store(id=key) for key in ("shown", "later", "slid", "fronted", "explored", "opened")
+    ]
     answered = [
         html.Div(id="trouble", role="alert"),
         html.H2(id="title"),
@@ -50,6 +56,7 @@ def layout() -> html.Div:
     ]
     answer = html.Section(answered, className="answer", **{"aria-label": "the answer"})
     columns = html.Main([answer, form, html.Div(_figures(), className="figures")])
+    stores.append(dcc.Interval(id="tick", interval=LIVE_MS, disabled=True))
     stores.append(dcc.Location(id="url", refresh=False))
     return html.Div([*stores, html.Header(head), columns], className="studio")
 
@@ -65,7 +72,7 @@ def _figures() -> list[Any]:
         html.Div(id="machines"),
     ]
     return [
-        html.Div(id="front-place"),
+        html.Section(_front(), id="front-section", hidden=True),
         html.Div(id="breakdown-place"),
         html.Section(pins, id="pinned", hidden=True),
         html.Div(id="roofline-place"),
@@ -76,12 +83,24 @@ def _figures() -> list[Any]:
         html.H2("One layer of one step"),
         html.Div(places, className="places"),
         html.Div(id="timeline-place"),
+        html.P(HINT, id="timeline-told", className="told", role="status"),
+        html.Div(id="waits"),
         html.Div(id="limits"),
         html.H2("The same elsewhere"),
         html.Pre(id="command", tabIndex=0),
         html.Details([html.Summary("The resolved design as YAML"), *yaml]),
         html.Details([html.Summary("Every policy, and pairs of them, on this machine"), *tricks]),
         html.Details([html.Summary("The cheapest machine that reaches a target"), *target]),
+    ]
+
+
+def _front() -> list[Any]:
+    """Places of the points of a sweep; a script draws the explorer, and keeps it."""
+    return [
+        html.H2(id="front-title"),
+        html.P(id="near"),
+        html.Div(id="worth"),
+        html.Div(id="explorer"),
     ]
 
 

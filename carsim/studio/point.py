@@ -13,7 +13,7 @@ from carsim.explore.evaluate import Asked, Fitted, Machines
 from carsim.metrics import Setting, figures
 from carsim.report.stored import StoredRun
 from carsim.report.stored import stored as stored_run
-from carsim.runs.first import open_design
+from carsim.runs.opening import open_design
 from carsim.runs.pipeline import fit_of, sources_of
 from carsim.runs.pipeline import run as simulate
 from carsim.runs.report import Report
@@ -104,16 +104,14 @@ def _figures(query: str, files: tuple[tuple[str, int], ...]) -> Mapping[str, Any
 def _opened(query: str, files: tuple[tuple[str, int], ...]) -> tuple[Design, Sources]:
     """The design of a state, and what it decodes."""
     state = TabState.of_query(query)
-    given = [_trace(*files[1])] if state.trace else []
+    given = [_trace(*files[-1])] if state.trace else []
     design = open_design(state.design, state.overrides, state.work)
     return design, sources_of(design, given, state.work)
 
 
 def _files(state: TabState, reach: Reach) -> tuple[tuple[str, int], ...]:
-    """The files of a state with the times of their last changes."""
-    paths = [reach.design(state.design, state.changes)]
-    paths += [reach.trace(state.trace)] if state.trace else []
-    return tuple((str(path), _changed(path)) for path in paths)
+    """The files of a state with the times of their last changes; a trace comes last."""
+    return tuple((str(path), _changed(path)) for path in reach.files(state))
 
 
 @lru_cache(maxsize=KEPT_TRACES)

@@ -95,6 +95,6 @@ def _answer(
         # Simulate what is shown first while the browser is still loading the page.
         Thread(target=_begin, args=(at_once,), daemon=True).start()
         app = make_app(at_once.ask, later.ask)
-        protect(app.server, token, app.csp_hashes(), page)
+        protect(app, token, page)
         port = listener.getsockname()[1]
         make_server(HOST, port, app.server, threaded=True, fd=listener.fileno()).serve_forever()

@@ -1,6 +1,6 @@
 """Parts of the page, made of what ``carsim report`` makes its pages of: tables and figures."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dash import dcc, html
@@ -9,7 +9,7 @@ from carsim.base.text import Figure, Table
 from carsim.report.figures.interactive import plotly
 from carsim.report.figures.plot import Plot
 from carsim.report.html import unbroken
-from carsim.report.run_page import Tile
+from carsim.report.run_page import Tile, TileChange
 from carsim.report.run_words import Section
 
 GRAPH: dict[str, Any] = {
@@ -64,11 +64,20 @@ def table_of(table: Table, label: str) -> html.Div:
     return html.Div(whole, className="scroll", tabIndex=0, **told)
 
 
-def tiles_of(tiles: Iterable[Tile]) -> list[html.Div]:
-    """The headline figures."""
+def tiles_of(tiles: Sequence[Tile], changes: Sequence[TileChange] = ()) -> list[html.Div]:
+    """The headline figures.
+
+    Args:
+        tiles: The figures.
+        changes: Change of each from a pinned design; none if nothing is pinned.
+    """
     found = []
-    for label, value, note in tiles:
+    for place, (label, value, note) in enumerate(tiles):
         parts = [html.Span(label), html.B(unbroken(value)), html.Span(unbroken(note))]
+        if changes and changes[place].text:
+            change = changes[place]
+            told = f"{change.text}, {change.verdict}" if change.verdict else change.text
+            parts.append(html.Span(unbroken(told), className=f"change {change.verdict}".strip()))
         found.append(html.Div(parts, className="tile"))
     return found
 

@@ -8,7 +8,6 @@ from typing import Any
 from carsim.base.errors import InputError
 from carsim.base.plugins import load_plugin
 from carsim.base.registry import Registry, outside_kinds
-from carsim.hardware.memory import STANDARDS
 from carsim.testing.contracts import CONTRACTS, check_kind
 
 FAILED = 1
@@ -32,7 +31,6 @@ def check_plugins(files: Sequence[str]) -> int:
     for file in files:
         name = f"carsim_plugin_{load_plugin(Path(file).absolute())[:16]}"
         given += getattr(sys.modules[name], "EXAMPLES", ())
-    given += STANDARDS.values()  # a family is tested by its speed bins
     broken = 0
     for role, name in sorted(each for each in outside_kinds() if each[0] in CONTRACTS):
         examples = list(examples_of(Registry.roles[role][name], given))

@@ -1,16 +1,34 @@
 """The contract of an attention policy, held to a tiny decoder."""
 
+import inspect
+
 import numpy as np
 
-from carsim.decisions.attention import AttentionPolicy, Dense
+from carsim.base.errors import InputError
+from carsim.decisions.attention import AttentionPolicy, CacheAt, Dense
 from carsim.decoder.structures import DecoderPolicy
-from carsim.testing.decoder import MASK, DecodedLog, decode_rows, make_config
+from carsim.testing.decoder import (
+    SETTINGS,
+    DecodedLog,
+    Setting,
+    decode_rows,
+    decode_setting,
+    make_config,
+)
 from carsim.testing.promise import has_fields, holds
+
+PAIRS = SETTINGS[3]
 
 
 def decode(policy: AttentionPolicy, rows: slice | list[int] = slice(None)) -> DecodedLog:
     """A decoding under the policy, with replay at tau 0."""
     return decode_rows(make_config(), DecoderPolicy((0.0, 0.0), attention=policy), rows).kept
+
+
+def decode_in(setting: Setting, policy: AttentionPolicy, row: int | None = None) -> DecodedLog:
+    """A decoding of a setting under the policy, of all rows or of one, with replay at tau 0."""
+    rows = slice(None) if row is None else [row]
+    return decode_setting(setting, DecoderPolicy((0.0, 0.0), attention=policy), rows)
 
 
 def is_trivially_dense(policy: AttentionPolicy) -> None:
@@ -21,33 +39,55 @@ def is_trivially_dense(policy: AttentionPolicy) -> None:
 
 
 def reads_what_it_says(policy: AttentionPolicy) -> None:
-    """Reads stay within the context and are those that the machine is told of."""
-    kept = decode(policy)
-    context = np.arange(len(kept.replay))[:, None] + MASK.sum(axis=1) + 1  # [S, B]
+    """Reads stay within the context and are those that the machine is told of, of any prompt."""
+    for setting in SETTINGS:
+        try:
+            kept = decode_in(setting, policy)
+        except InputError as error:
+            if "square" in str(error):  # a policy may ask for frames of its shape
+                continue
+            raise AssertionError(f"{setting.words}: {error}") from error
+        try:
+            _reads_are_those_told(policy, setting, kept)
+        except AssertionError as error:
+            raise AssertionError(f"{setting.words}: {error}") from None
+
+
+def _reads_are_those_told(policy: AttentionPolicy, setting: Setting, kept: DecodedLog) -> None:
+    per_frame = setting.tokens_per_frame
+    prompt = np.broadcast_to(np.array(setting.prompts), (len(kept.replay), len(setting.prompts)))
+    context = np.arange(len(kept.replay))[:, None] + prompt + 1  # [S, B]
     tokens, runs = kept.tokens, kept.runs  # [S, L, KV, B]
-    most = policy.reads(context)
+    most = policy.reads_at(CacheAt(context=context, prompt=prompt, tokens_per_frame=per_frame))
     holds(kept.newest, "the newest token is read")
     holds((tokens >= 1) & (tokens <= context[:, None, None]), "1 to all of the context is read")
     holds((runs >= 1) & (runs <= tokens), "runs are 1 to as many as keys")
     for name, read, told in (("tokens", tokens, most.tokens), ("runs", runs, most.runs)):
-        holds(told.dtype.kind in "iu", f"reads().{name} is whole numbers")
+        holds(told.dtype.kind in "iu", f"reads_at().{name} is whole numbers")
         told = told[:, None, None]
         if policy.records:
-            holds(read <= told, f"reads().{name} is the most that select reads")
+            holds(read <= told, f"reads_at().{name} is the most that select reads")
         else:
-            holds(read == told, f"reads().{name} is what select reads")
+            holds(read == told, f"reads_at().{name} is what select reads")
+    if policy.heads_alike:
+        holds(tokens == tokens[:, :, :1], "all heads read alike, as heads_alike says")
+        holds(runs == runs[:, :, :1], "all heads read alike, as heads_alike says")
+    upper = policy.reads(context).tokens
+    holds(tokens <= upper[:, None, None], "reads() is at least what is read")
+    full = policy.full_tokens(context, per_frame)
+    holds((full >= 0) & (full <= context), "full_tokens is at most all tokens")
     held = policy.held(context)
-    holds(held + policy.keys_kept(context, 3) <= context, "no more is held than there is")
-    if policy.reads_aligned(3):
-        holds(kept.aligned[3:], "the aligned key is read, as reads_aligned says")
-    holds(np.isfinite(kept.tas[3:]), "a rule of replay scores in any case")
+    holds(held + policy.keys_kept(context, per_frame) <= context, "no more is held than there is")
+    if policy.reads_aligned(per_frame):
+        holds(kept.aligned[per_frame:], "the aligned key is read, as reads_aligned says")
+    holds(np.isfinite(kept.tas[per_frame:]), "a rule of replay scores in any case")
 
 
 def decides_by_row(policy: AttentionPolicy) -> None:
     """A row decides alone."""
-    together = decode(policy)
-    for row in range(4):
-        alone = decode(policy, [row])
+    together = decode_in(PAIRS, policy)
+    for row in range(0, len(PAIRS.prompts), 2):
+        alone = decode_in(PAIRS, policy, row)
         holds(
             alone.replay[..., 0] == together.replay[..., row], "a row replays alone as in a batch"
         )
@@ -56,4 +96,18 @@ def decides_by_row(policy: AttentionPolicy) -> None:
         holds(near, "a row computes alone as in a batch")
 
 
-ATTENTION_CHECKS = (is_trivially_dense, reads_what_it_says, decides_by_row, has_fields)
+def names_arguments_as_the_contract(policy: AttentionPolicy) -> None:
+    """Methods take as many arguments as those that they replace."""
+    for name in ("append", "select", "end_of_frame", "attended", "reads", "reads_at", "held"):
+        own = inspect.signature(getattr(type(policy), name)).parameters
+        wanted = inspect.signature(getattr(AttentionPolicy, name)).parameters
+        holds(len(own) == len(wanted), f"{name} takes {', '.join(list(wanted)[1:])}")
+
+
+ATTENTION_CHECKS = (
+    is_trivially_dense,
+    reads_what_it_says,
+    decides_by_row,
+    names_arguments_as_the_contract,
+    has_fields,
+)

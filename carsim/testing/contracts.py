@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from carsim.base.errors import PluginError
 from carsim.design import load_design
 from carsim.hardware.mapping import MAPPINGS as CORE_MAPPINGS
 from carsim.hardware.memory import AccessPattern, MemoryStandard, sustained
@@ -20,6 +21,7 @@ from carsim.testing.attention import ATTENTION_CHECKS
 from carsim.testing.machines import MAPPING_CHECKS, small_report
 from carsim.testing.promise import holds
 from carsim.testing.replay import RULE_CHECKS
+from carsim.testing.skip import SKIP_CHECKS
 
 
 def check_kind(role: str, kind: Any) -> list[str]:
@@ -33,6 +35,8 @@ def check_kind(role: str, kind: Any) -> list[str]:
     for check in CONTRACTS[role]:
         try:
             check(kind)
+        except PluginError as error:
+            broken.append(f"{check.__name__}: {error.problem}")
         except Exception as error:  # whatever a kind from outside does
             broken.append(f"{check.__name__}: {type(error).__name__}: {error}")
     return broken
@@ -83,12 +87,20 @@ def fits(schedule: Schedule) -> None:
 
 def is_a_memory(row: MemoryStandard) -> None:
     """A speed bin agrees with itself."""
-    holds(row.mapping in MAPPINGS, f"a mapping of {', '.join(MAPPINGS)}")
+    family = row.family
+    holds(family.mapping in MAPPINGS, f"a mapping of {', '.join(MAPPINGS)}")
     holds(row.source, "a source")
-    holds(0 <= row.precharge_nck <= row.activate_nck, "a precharge takes no longer than activate")
-    holds(row.column_nck <= row.activate_nck, "a column command takes no longer than an activate")
-    holds(row.transfers_per_clock in (2, 4, 8), "2, 4 or 8 transfers per clock")
-    holds(row.request_bytes % 32 == 0, "requests of whole 32 bytes")
+    holds(row.name.startswith(family.name), "a name that begins with its family's")
+    holds(
+        0 <= family.precharge_nck <= family.activate_nck,
+        "a precharge takes no longer than activate",
+    )
+    holds(
+        family.column_nck <= family.activate_nck,
+        "a column command takes no longer than an activate",
+    )
+    holds(family.transfers_per_clock in (2, 4, 8, 16), "2, 4, 8 or 16 transfers per clock")
+    holds(family.request_bytes % 32 == 0, "requests of whole 32 bytes")
     holds(row.with_timings({}) == row, "timings that a memory of the family can have")
     holds(0.02 < row.trfc_nck / row.trefi_nck < 0.11, "refreshes take 2 to 11 % of the time")
 
@@ -155,8 +167,8 @@ CONTRACTS: Mapping[str, tuple[Check, ...]] = {
     "mapping": MAPPING_CHECKS,
     "attention policy": ATTENTION_CHECKS,
     "replay rule": RULE_CHECKS,
+    "skip": SKIP_CHECKS,
     "DRAM standard": (is_a_memory, sustains),
-    "memory family": (is_a_memory, sustains),
     "technology": (is_a_technology,),
     "metric": (is_a_metric,),
 }

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from carsim.decisions.attention.base import Bools
 from carsim.decisions.trace.meta import Geometry
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.structures import (
@@ -20,11 +21,108 @@ WIDTH, HEADS, PROMPT = 8, 4, 4
 MASK = np.array([[1, 1, 1, 1], [0, 0, 1, 1], [0, 0, 0, 1], [0, 1, 1, 1]], bool)
 
 
-def make_config(n_kv_heads: int = 2, n_layers: int = 2, dtype: Any = "float64") -> Config:
+class Setting(NamedTuple):
+    """What a kind is tried on.
+
+    Attributes:
+        words: In messages.
+        prompts: Tokens of the prompt of each row; rows 2i and 2i + 1 are a guidance pair.
+        tokens_per_frame: N.
+        n_frames: T.
+    """
+
+    words: str
+    prompts: tuple[int, ...]
+    tokens_per_frame: int = 4
+    n_frames: int = 4
+
+    @property
+    def mask(self) -> Bools:
+        """bool[B, P], False for padding on the left."""
+        slots = max(self.prompts)
+        return np.arange(slots) >= slots - np.array(self.prompts)[:, None]
+
+
+SETTINGS = (
+    Setting("a prompt shorter than a frame", (3, 2)),
+    Setting("a prompt as long as two frames", (8, 8)),
+    Setting("an empty prompt", (0, 0)),
+    Setting("several guidance pairs", (5, 1, 0, 1, 3, 3)),
+    Setting("frames of another size", (2, 1), tokens_per_frame=9, n_frames=3),
+    Setting("frames of one token", (2, 1), tokens_per_frame=1, n_frames=6),
+)
+"""Decodings that every kind is tried on: four frames, unless they are large."""
+
+
+def make_config(
+    n_kv_heads: int = 2,
+    n_layers: int = 2,
+    dtype: Any = "float64",
+    *,
+    tokens_per_frame: int = 3,
+    n_frames: int = 3,
+) -> Config:
     """Three frames of three tokens through layers of width 8 and four heads."""
     heads = {"n_heads": HEADS, "n_kv_heads": n_kv_heads, "head_dim": 2}
     geometry = Geometry(name="tiny", n_layers=n_layers, hidden_size=WIDTH, ffn_size=12, **heads)
-    return Config(geometry, tokens_per_frame=3, n_frames=3, dtype=dtype)
+    return Config(geometry, tokens_per_frame=tokens_per_frame, n_frames=n_frames, dtype=dtype)
+
+
+def decode_setting(
+    setting: Setting, policy: DecoderPolicy, rows: Any = slice(None), seed: int = 1
+) -> "DecodedLog":
+    """Decode rows of a setting; inputs follow from the seed and the row alone.
+
+    Args:
+        setting: Prompts and frames.
+        policy: What is skipped and read.
+        rows: Some of the rows.
+        seed: Of prompts, embeddings and codes.
+    """
+    decoding = SettingDecoding(setting, policy, rows, seed)
+    for _ in range(decoding.config.n_steps):
+        decoding.step()
+    return decoding.kept
+
+
+class SettingDecoding:
+    """A decoding of a setting that is advanced step by step.
+
+    Args:
+        setting: Prompts and frames.
+        policy: What is skipped and read.
+        rows: Some of the rows.
+        seed: Of prompts, embeddings and codes.
+
+    Attributes:
+        config: Shapes.
+        kept: What was recorded so far.
+        state: The decoder's.
+    """
+
+    def __init__(
+        self, setting: Setting, policy: DecoderPolicy, rows: Any = slice(None), seed: int = 1
+    ) -> None:
+        self.config = make_config(
+            tokens_per_frame=setting.tokens_per_frame, n_frames=setting.n_frames
+        )
+        rng = np.random.default_rng(seed)
+        n_rows = len(setting.prompts)
+        prompt = rng.normal(size=(n_rows, max(setting.prompts), WIDTH))[rows]
+        self._codes = rng.integers(0, 4, (self.config.n_steps, n_rows))[:, rows]
+        table = rng.normal(size=(4, WIDTH))
+        noise = rng.normal(scale=0.3, size=(self.config.n_steps, n_rows, WIDTH))[:, rows]
+        self._embeddings = table[self._codes] + noise
+        mask = setting.mask[rows]
+        self.kept = DecodedLog(self.config, len(mask))
+        weights = make_weights(self.config)
+        self.state, _ = prefill(self.config, policy, weights, prompt * mask[..., None], mask)
+
+    def step(self) -> None:
+        """Decode one token of every row."""
+        step = self.state.step
+        decode_step(self.state, self._embeddings[step], self.kept, self._codes[step])
+        self.kept.held[step // self.config.tokens_per_frame] = self.state.kept
 
 
 def make_weights(config: Config, seed: int = 0) -> Weights:

@@ -2,17 +2,17 @@
 
 from functools import cache
 from itertools import product
-from typing import Any
 
 import numpy as np
 
 from carsim.design import Design, load_design
 from carsim.hardware.mapping import Mapping
 from carsim.hardware.schedule import BASELINE
-from carsim.machine.cases import AttendCases, MlpCases
+from carsim.machine.cases import Cases, RowCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.phase import Outcome
 from carsim.machine.phases import Phases
+from carsim.program.reads import Reads
 from carsim.runs.pipeline import run
 from carsim.runs.report import Report
 from carsim.testing.promise import holds
@@ -32,14 +32,8 @@ def small_report() -> Report:
     return run(small_design(), what_if=False, allow_misfit=True)
 
 
-def attend(phases: Phases, attended: Any) -> Outcome:
-    """Dense attention over so many tokens each."""
-    tokens = np.atleast_1d(np.asarray(attended, np.int64))
-    return phases.attention(None, AttendCases(tokens, np.ones_like(tokens), tokens))
-
-
 def layer_phases(mapping: str, batch: int, cores: int, rows: int) -> dict[str, Outcome]:
-    """One phase of each kind; in the MLP, some sequences compute, all but the first.
+    """One phase of each kind; in blocks that rows skip, all sequences compute but the first.
 
     Args:
         mapping: Name of the mapping.
@@ -53,14 +47,12 @@ def layer_phases(mapping: str, batch: int, cores: int, rows: int) -> dict[str, O
     phases = Phases(Hardware(small_design(*changes, f"machine.array={array}")))
     computing = np.ones((1, batch), np.bool_)
     computing[0, 0] = batch == 1
-    return {
-        "qkv": phases.qkv(None),
-        "attention": attend(phases, 20),
-        "output": phases.output(),
-        "mlp": phases.mlp(BASELINE, MlpCases(computing, None)),
-        "head": phases.head,
-        "prefill": phases.prefill_layer(3),
-    }
+    outcomes = {"head": phases.head, "prefill": phases.prefill_layer(3)}
+    for block in phases.program(None, decided=False).layers[0]:
+        reads = Reads.of_tokens(20) if block.reads_tokens else None
+        of_rows = RowCases(computing, None) if block.follows else None
+        outcomes[block.name] = phases.of(block, Cases(reads, of_rows), BASELINE)
+    return outcomes
 
 
 def does_the_same_work(mapping: Mapping) -> None:

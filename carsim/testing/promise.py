@@ -1,9 +1,11 @@
 """Promises of contracts, and the one that all kinds with fields make."""
 
 import pickle
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+
+Kind = TypeVar("Kind")
 
 
 def holds(condition: Any, promise: str) -> None:
@@ -22,9 +24,14 @@ def holds(condition: Any, promise: str) -> None:
         raise AssertionError(promise)
 
 
+def in_another_process(kind: Kind) -> Kind:
+    """The kind as it arrives in a worker process: packed, and unpacked again."""
+    return pickle.loads(pickle.dumps(kind))
+
+
 def has_fields(kind: Any) -> None:
     """Fields come back from files and worker processes, and texts name the kind."""
-    holds(pickle.loads(pickle.dumps(kind)) == kind, "it goes to worker processes")
+    holds(in_another_process(kind) == kind, "it goes to worker processes")
     holds(type(kind).model_validate(kind.model_dump()) == kind, "fields come back from files")
     holds(hash(kind) == hash(kind.model_copy()), "equal kinds have one hash")
     holds(kind.label in kind.text, "texts name it")

@@ -4,7 +4,7 @@
 running each tool; each row is reproduced by the rule of its tool (:mod:`carsim.validate.peers`),
 ONNXim's whole layers by carsim's machine with its DRAM model (``data/onnxim.yaml``).
 ``data/scalesim.csv``: 210 small products of SCALE-Sim 3 in three dataflows;
-docs/validation.md says how it was counted.
+docs/reference/validation.md says how it was counted.
 
 The baseline says bytes over bandwidth, at the 96 bytes per cycle of a DDR4-2400 channel at
 200 MHz; against ``scalesim.csv`` at the 10 words per cycle of SCALE-Sim's interface.
@@ -24,11 +24,11 @@ from importlib.resources import as_file, files
 from carsim.base.groups import grouped
 from carsim.design import load_design
 from carsim.hardware.machine import Array
-from carsim.machine.product import Supply, product
 from carsim.metrics.comparison import Comparison
 from carsim.runs.decode import decode
 from carsim.validate.part import Group, Part
 from carsim.validate.peers import DDR4_BYTES_PER_CYCLE, PEERS, data_rows
+from carsim.validate.product import Supply, product
 from carsim.workload.ops import Gemm
 
 HIDDEN, FFN = 4096, 11008

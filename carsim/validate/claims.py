@@ -23,7 +23,7 @@ it says.*
 * **cannot be tested here**: a test needs weights, data or hardware that are not at hand, or the
   interval contains both answers.
 
-Losses are nats per token of the shipped [proxy model](../studies/proxy/README.md), which hardly
+Losses are nats per token of the shipped [proxy model](../../studies/proxy/README.md), which hardly
 needs its MLPs: they measure stale outputs, not the value of replay in VILA-U. Some rows name the
 small model that needs its MLPs; their losses are of that model. Brackets are 95 % intervals over
 held-out scenes. Verdicts hold for these machines and this model. The command of a row remakes the

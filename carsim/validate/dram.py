@@ -168,7 +168,7 @@ def one_channel(row: Mapping[str, str]) -> Comparison:
     else:
         own = saturated_latency_ns(timings, access)
         peak_gbps = timings.peak_gbps(timings.channel_bits)
-        rival = window * timings.request_bytes / (NULL_EFFICIENCY * peak_gbps)
+        rival = window * timings.family.request_bytes / (NULL_EFFICIENCY * peak_gbps)
     counted = {name: float(row[name]) for name in SIMULATORS if row[name]}
 
     def nearer(value: float) -> float:
@@ -181,5 +181,5 @@ def one_channel(row: Mapping[str, str]) -> Comparison:
     mixed = f", {reads:.0%} reads" if reads < 1 else ""
     what = f"{row['standard']} {pattern}, {chunk} B{several}{mixed}"
     source = ", ".join(f"{name} {value:.4g}" for name, value in counted.items())
-    bound, unit = BOUNDS[figure, kind][timings.family], "ns" if figure == "latency" else SHARE
+    bound, unit = BOUNDS[figure, kind][timings.family.name], "ns" if figure == "latency" else SHARE
     return Comparison(what, reference, own, rival, bound, source, unit)

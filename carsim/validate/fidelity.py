@@ -3,7 +3,7 @@
 Designs are drawn with one seed until each regime has its share, and only those that fit their board
 count. What they are drawn from is in ``data/drawn_designs.yaml``; contexts are 64 to 3,000 tokens,
 decisions replay none to all. The regime of a design is what limits most of its time: compute,
-memory, port or dependency, see :mod:`carsim.machine.limits`.
+memory, port or dependency, see :mod:`carsim.account.limits`.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.account.limits import phase_limits, shares_by_limit
+from carsim.account.simulation import simulate_policy
 from carsim.base.yaml_file import parse_yaml
 from carsim.cost.fit import check_fit
 from carsim.decisions.replay import FASTCAR
 from carsim.design import Design, load_design, override
 from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
-from carsim.machine.limits import phase_limits, shares_by_limit
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
-from carsim.machine.simulate import simulate
 from carsim.metrics.comparison import Comparison
 from carsim.validate.part import Group, Part
 from carsim.workload.geometry import Video
@@ -133,7 +133,7 @@ def cycles(design: Design, fidelity: str, context: int, replay: Bools) -> tuple[
     steps = (context - 1, context, 2 * context - 1)
     policy = design.policy
     plan = Plan(phases, _video(context), policy.attention, policy.schedule, FASTCAR, steps)
-    found = simulate(plan, Batches(replay[None], 1, 0, "independent", "drawn"))
+    found = simulate_policy(plan, Batches(replay[None], 1, 0, "independent", "drawn"))
     # One token of prompt is no prefill worth comparing.
     totals = {name: total for name, total in found.totals.items() if name != "prefill"}
     by_limit = shares_by_limit(phase_limits(replace(found, totals=totals)))

@@ -1,120 +1,548 @@
-"""Intervals of latencies from residuals of published systems, and their measured coverage.
+"""Intervals of times from residuals of published systems, and their measured coverage.
 
-Method: conformal prediction with systems as groups. The residual of a row is the logarithm of
-published time over carsim's. The centre is the mean over systems of the mean residual of each. The
-half-width is the least distance from it within which lie 90 % of the weight, where every system
-weighs 1 / (n + 1), shared by its rows, and one more system lies outside. So a pool needs nine
-systems; types of control that have fewer are pooled. Calibrated rows are predicted by one time per
-layer, fitted to the other rows of their system.
+Statistics of a population (:func:`expected_in`). The residual of a row is the logarithm of its
+published time over carsim's. Rows of one system are not independent, so that each system counts
+once:
 
-Coverage is measured by leaving out one system at a time: its rows count as inside or outside of the
-interval that the other systems give.
+* The expected factor is the median over systems of each system's mean residual. A median has the
+  least mean size of errors, which is what all tables of errors state; residuals are skewed, as a
+  few systems are much slower.
+* The interval is a 90 % prediction interval for a row of one more system: Student's t times the
+  standard deviation about the mean of the systems, with a floor
+  (:func:`carsim.hardware.expected.interval_of`). Each system's rows share its weight in the
+  variance, so that the spread within systems counts as well.
 
-Simplifications: systems count as exchangeable, although several share a runtime or a vendor; the
-centre is of the same systems as the half-width, which a strict split would not allow.
+Coverage is measured with all rows of the tested system left out: populations are chosen, and their
+intervals made, from the other systems alone. The rival's interval comes from the residuals of 0.9
+of the peak bandwidth by the same statistics. No interval reaches below the time at the peak.
+
+Simplifications: logarithms of residuals count as normal, and systems as exchangeable, although
+several share a runtime or a vendor.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from math import exp, log
-from statistics import fmean
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import permutations
+from math import exp, log, sqrt
+from operator import attrgetter
+from statistics import fmean, median
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from carsim.base.groups import grouped
 from carsim.base.statistics import wilson
-from carsim.hardware.expected import CALIBRATED, EVERY, LEVEL, POOLED, Expected, expected_factors
-from carsim.runs.calibrate import MeasuredSpeed, best_constants
-from carsim.validate.published import Predicted
+from carsim.base.text import count
+from carsim.hardware.expected import (
+    ALL,
+    CALIBRATED,
+    LEAST_SYSTEMS,
+    LEVEL,
+    OWN,
+    TRANSFERS,
+    Coverage,
+    Expected,
+    interval_of,
+    populations,
+    transfer_prefix,
+    widest,
+)
+from carsim.hardware.overheads import same_precision
+from carsim.runs.calibrate import MeasuredSpeed, best_constants, left_out_errors, log_sd_of
+from carsim.validate.published import Predicted, Published
 
-LEAST_SYSTEMS = 9
-"""Fewest systems of which 90 % may lie inside while one more lies outside."""
+USUAL = 0.9
+"""Share of the peak bandwidth that the rival takes for granted."""
 
-Residuals = Mapping[str, Sequence[float]]
-"""System -> residuals of its rows."""
+KINDS = {"fpga": "FPGAs", "gpu": "GPUs", "npu": "NPUs"}
+"""Kind of systems -> its name in a sentence."""
+
+TWO_CONSTANTS = "peak, two constants"
+"""The rival without a simulator: bytes over peak, and the constants of a calibration."""
+
+Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """Rows of left-out systems that lie inside their interval."""
+class Logs(NamedTuple):
+    """Logarithms of a row's published time, and of its time at the peak, over predicted time."""
 
-    pool: str
-    inside: int
-    rows: int
+    residual: float
+    floor: float
+
+
+@dataclass(frozen=True)
+class PublishedSystem:
+    """Residuals of the rows of one system.
+
+    Attributes:
+        name: Its name.
+        kind: ``fpga``, ``gpu`` or ``npu``.
+        control: What starts its kernels; None if populations are not told apart by it.
+        residuals: Logarithm of published over predicted time of at least one row.
+        floors: Logarithm of the time at the peak bandwidth over the predicted time, of each row.
+    """
+
+    name: str
+    kind: str
+    control: str | None
+    residuals: tuple[float, ...]
+    floors: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Held:
+    """Rows that were tested against intervals made without their system; logarithms of times.
+
+    Attributes:
+        systems: Systems that the rows are of.
+        residuals: float[rows], published over predicted time.
+        middles: float[rows], middle of the interval of each row.
+        halves: float[rows], its half-width.
+        floors: float[rows], time at the peak bandwidth over predicted time; no interval reaches
+            below it.
+    """
+
+    systems: int
+    residuals: Floats
+    middles: Floats
+    halves: Floats
+    floors: Floats
+
+    @classmethod
+    def of(cls, system: PublishedSystem, interval: Expected) -> "Held":
+        """Rows of one system against one interval."""
+        n = len(system.residuals)
+        low, high = log(interval.low), log(interval.high)
+        return cls(
+            systems=1,
+            residuals=np.array(system.residuals),
+            middles=np.full(n, (low + high) / 2),
+            halves=np.full(n, (high - low) / 2),
+            floors=np.array(system.floors),
+        )
+
+    @classmethod
+    def together(cls, parts: Sequence["Held"]) -> "Held":
+        """Rows of several systems."""
+        return cls(
+            systems=sum(part.systems for part in parts),
+            residuals=np.concatenate([part.residuals for part in parts]),
+            middles=np.concatenate([part.middles for part in parts]),
+            halves=np.concatenate([part.halves for part in parts]),
+            floors=np.concatenate([part.floors for part in parts]),
+        )
+
+    @property
+    def rows(self) -> int:
+        """Rows that were tested."""
+        return len(self.residuals)
+
+    @property
+    def distances(self) -> Floats:
+        """float[rows], distance from the middle of the interval in half-widths; 1 at its ends."""
+        return np.abs(self.residuals - self.middles) / self.halves
+
+    @property
+    def inside(self) -> int:
+        """Rows inside their interval."""
+        return int(((self.distances <= 1) & (self.residuals >= self.floors)).sum())
+
+    @property
+    def coverage(self) -> float:
+        """Share of the rows that are inside."""
+        return self.inside / self.rows
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Wilson's 95 % interval of the share inside, rows taken as independent.
-
-        >>> [round(end, 3) for end in Coverage("all", 90, 100).ends]
-        [0.826, 0.945]
-        """
-        found = wilson(self.inside, self.rows)
-        return found.low, found.high
+        """Wilson's 95 % interval of the share inside, rows taken as independent."""
+        share = wilson(self.inside, self.rows)
+        return share.low, share.high
 
     @property
-    def text(self) -> str:
-        """A sentence on the interval of the pool, and on how many rows lie inside."""
-        (low, high), table = self.ends, expected_factors()[self.pool]
+    def width(self) -> float:
+        """Median over rows of the high end over the low end."""
+        return self._width(1.0)
+
+    def width_at(self, coverage: float) -> float:
+        """Median width after all intervals are stretched until they hold this share of the rows."""
+        return self._width(float(np.quantile(self.distances, coverage, method="higher")))
+
+    def text(self, noun: str = "row") -> str:
+        """Coverage and width in words.
+
+        Args:
+            noun: What was tested, in the singular.
+        """
+        low, high = self.ends
         return (
-            f"Interval of {self.pool}: a latency is expected to be {table.factor:.2f} times "
-            f"carsim's ({table.ends[0]:.2f} to {table.ends[1]:.2f}; {table.systems} systems). Of "
-            f"rows of systems left out, {self.inside / self.rows:.0%} lie inside ({low:.0%} to "
-            f"{high:.0%}; {self.inside} of {self.rows}; 90 % is claimed)."
+            f"{self.coverage:.0%} of {count(self.rows, noun)} inside "
+            f"({low:.0%} to {high:.0%}), median width {self.width:.2f}x"
         )
 
+    def _width(self, stretch: float) -> float:
+        lows = np.maximum(self.middles - stretch * self.halves, self.floors)
+        highs = np.maximum(self.middles + stretch * self.halves, self.floors)
+        return float(np.exp(np.median(highs - lows)))
 
-def interval(pool: str, residuals: Residuals) -> Expected:
-    """The expected factor and its spread, rounded as the table has them.
+
+def expected_in(pool: str, systems: Iterable[Sequence[float]]) -> Expected:
+    """The expected factor of a population and its interval, rounded as the table has them.
 
     Args:
-        pool: Its name.
-        residuals: Of at least nine systems.
+        pool: Name of the population.
+        systems: Residuals of each of at least two systems.
     """
-    centre = fmean(fmean(each) for each in residuals.values())
-    share = 1 / (len(residuals) + 1)
-    weighted = sorted(
-        (abs(residual - centre), share / len(of_system))
-        for of_system in residuals.values()
-        for residual in of_system
+    residuals = [np.array(of_system) for of_system in systems]
+    means = [float(of_system.mean()) for of_system in residuals]
+    middle, n = fmean(means), len(means)
+    squares = [float(((of_system - middle) ** 2).mean()) for of_system in residuals]
+    half = interval_of(sqrt(fmean(squares) * n / (n - 1)), n)
+    return Expected(
+        pool=pool,
+        systems=n,
+        rows=sum(map(len, residuals)),
+        factor=round(exp(median(means)), 3),
+        low=round(exp(middle - half), 3),
+        high=round(exp(middle + half), 3),
     )
-    held, spread = 0.0, 0.0
-    for distance, weight in weighted:
-        held, spread = held + weight, distance
-        if held >= LEVEL - 1e-9:
-            break
-    rows = sum(map(len, residuals.values()))
-    return Expected(pool, len(residuals), rows, round(exp(centre), 3), round(exp(spread), 3))
 
 
-def coverage(pool: str, residuals: Residuals) -> Coverage:
-    """Coverage of the intervals that leave out one system at a time."""
-    inside = 0
-    for system, of_system in residuals.items():
-        found = interval(pool, {name: each for name, each in residuals.items() if name != system})
-        inside += sum(abs(each - log(found.factor)) <= log(found.spread) for each in of_system)
-    return Coverage(pool, inside, sum(map(len, residuals.values())))
+def expected_table(systems: Iterable[PublishedSystem], prefix: str = "") -> dict[str, Expected]:
+    """Populations of at least three systems, with their factors and intervals.
+
+    Args:
+        systems: The published systems.
+        prefix: Begins the names of the populations.
+    """
+    members: dict[str, list[Sequence[float]]] = {}
+    for system in systems:
+        for pool in populations(system.kind, system.control):
+            members.setdefault(pool, []).append(system.residuals)
+    return {
+        f"{prefix}{pool}": expected_in(f"{prefix}{pool}", residuals)
+        for pool, residuals in sorted(members.items())
+        if len(residuals) >= LEAST_SYSTEMS
+    }
 
 
-def pools(predicted: Iterable[Predicted]) -> dict[str, Residuals]:
-    """Residuals of each pool: types of control with enough systems, the others, all, calibrated."""
-    predicted = list(predicted)
-    of_control = grouped(
-        (str(each.row.design.machine.overheads.control), each) for each in predicted
+def without_system(systems: Iterable[PublishedSystem], tested: PublishedSystem) -> Expected:
+    """What is expected of a system from the rows of all others."""
+    return _without_system(systems, tested)[0]
+
+
+def width_without_system(systems: Iterable[PublishedSystem], tested: PublishedSystem) -> Expected:
+    """The interval of a calibrated system from the rows of all others, centred on its own fit."""
+    return widest(_without_system(systems, tested)).centred
+
+
+def _without_system(systems: Iterable[PublishedSystem], tested: PublishedSystem) -> list[Expected]:
+    """Populations of a system from the nearest to the widest, without its own rows."""
+    table = expected_table(system for system in systems if system.name != tested.name)
+    pools = populations(tested.kind, tested.control)
+    return [table[pool] for pool in pools if pool in table]
+
+
+def expected_speeds(
+    predicted: Sequence[Predicted], seconds: Callable[[Predicted], float]
+) -> list[float]:
+    """Expected tokens per second of each row, by a factor from the rows of all other systems.
+
+    Args:
+        predicted: Published rows.
+        seconds: Predicted seconds of a step of a row.
+    """
+    systems = raw_systems(predicted, seconds)
+    factors = {system.name: without_system(systems, system).factor for system in systems}
+    return [1 / (seconds(each) * factors[each.row.unit]) for each in predicted]
+
+
+def left_out_systems(systems: Sequence[PublishedSystem], centred: bool = False) -> dict[str, Held]:
+    """Coverage of intervals made without the tested system, by kind of system and for all.
+
+    Args:
+        systems: The published systems.
+        centred: Only widths come from other systems, as for calibrated designs.
+    """
+    of_kind: dict[str, list[Held]] = {}
+    for tested in systems:
+        interval = (width_without_system if centred else without_system)(systems, tested)
+        held = Held.of(tested, interval)
+        of_kind.setdefault(tested.kind, []).append(held)
+        of_kind.setdefault(ALL, []).append(held)
+    return {kind: Held.together(parts) for kind, parts in of_kind.items()}
+
+
+def raw_systems(
+    predicted: Iterable[Predicted], seconds: Callable[[Predicted], float]
+) -> list[PublishedSystem]:
+    """Residuals of predictions that use no measurement.
+
+    Args:
+        predicted: Published rows.
+        seconds: Predicted seconds of a step of a row.
+    """
+
+    def logs(rows: Sequence[Predicted]) -> list[Logs]:
+        return [_logs(each, seconds(each)) for each in rows]
+
+    return _systems(predicted, logs)
+
+
+def bare_seconds(each: Predicted) -> float:
+    """Seconds of a token as carsim gives them."""
+    return 1 / each.speed
+
+
+def usual_seconds(each: Predicted) -> float:
+    """Seconds of a token at 0.9 of the peak bandwidth."""
+    return 1 / each.row.at_peak(USUAL)
+
+
+def calibrated_systems(
+    predicted: Iterable[Predicted], point: Callable[[Predicted], MeasuredSpeed]
+) -> list[PublishedSystem]:
+    """Residuals of rows that are each predicted from one other row of their system.
+
+    Args:
+        predicted: Published rows.
+        point: The row as a point to calibrate with.
+    """
+
+    def logs(rows: Sequence[Predicted]) -> list[Logs]:
+        pairs = permutations(rows, 2)
+        return [_logs(one, calibrated_seconds(point(one), [point(other)])) for one, other in pairs]
+
+    # A calibrated design takes its width from systems of its kind, whatever starts its kernels.
+    return [replace(system, control=None) for system in _systems(predicted, logs)]
+
+
+def own_held(
+    predicted: Iterable[Predicted], point: Callable[[Predicted], MeasuredSpeed]
+) -> dict[int, Held]:
+    """Coverage of intervals from a system's own points, a row left out in turn.
+
+    Args:
+        predicted: Published rows.
+        point: The row as a point to calibrate with.
+
+    Returns:
+        By the number of points that calibrate: three, and 0 for all other rows of the system. Three
+        are the rows that follow the tested one, in the order of the file.
+    """
+    held: dict[int, list[Held]] = {}
+    for rows in grouped((each.row.unit, each) for each in predicted).values():
+        if len(rows) <= LEAST_SYSTEMS:
+            continue
+        for number, most in ((LEAST_SYSTEMS, LEAST_SYSTEMS), (0, len(rows) - 1)):
+            tests = (_own_test(rows, place, most, point=point) for place in range(len(rows)))
+            if tested := [test for test in tests if test is not None]:
+                of_system = replace(Held.together(tested), systems=1)
+                held.setdefault(number, []).append(of_system)
+    return {number: Held.together(parts) for number, parts in held.items()}
+
+
+class TransferTest(NamedTuple):
+    """A row that is predicted from rows of other models of its system.
+
+    Attributes:
+        tested: The row.
+        others: Rows that calibrate.
+    """
+
+    tested: Predicted
+    others: tuple[Predicted, ...]
+
+
+def transfer_tests(
+    predicted: Iterable[Predicted], transfer: str, points: int
+) -> list[TransferTest]:
+    """Rows that differ from all rows which calibrate as a design differs from its calibration.
+
+    Args:
+        predicted: Published rows.
+        transfer: A key of :data:`carsim.hardware.expected.TRANSFERS`. ``precision``: no row that
+            calibrates has the precision of the tested one, and one is of its family. ``family``: no
+            row is of its family, and one has its precision. ``both``: neither.
+        points: 1 for a test with each single row that may calibrate; else a test with all of them,
+            which have to be so many.
+    """
+    tests = []
+    for rows in grouped((each.row.unit, each) for each in predicted).values():
+        for tested in rows:
+            others = [row for row in rows if row is not tested and _may(row, tested, transfer)]
+            sets = [[other] for other in others] if points == 1 else [others]
+            tests += [
+                TransferTest(tested, tuple(calibrating))
+                for calibrating in sets
+                if len(calibrating) >= points and _is_transfer(calibrating, tested, transfer)
+            ]
+    return tests
+
+
+def transfer_systems(
+    tests: Iterable[TransferTest], point: Callable[[Predicted], MeasuredSpeed]
+) -> list[PublishedSystem]:
+    """Residuals of rows that were predicted across a difference of models, by system.
+
+    Args:
+        tests: The rows, and those that calibrate.
+        point: A row as a point to calibrate with.
+    """
+    systems = []
+    for name, of_system in grouped((test.tested.row.unit, test) for test in tests).items():
+        residuals = [_transfer_logs(test, point) for test in of_system]
+        system = _system(name, of_system[0].tested, residuals)
+        systems.append(replace(system, control=None))
+    return systems
+
+
+def transfer_held(
+    predicted: Sequence[Predicted],
+    transfer: str,
+    points: int,
+    point: Callable[[Predicted], MeasuredSpeed],
+    calibrated: Sequence[PublishedSystem],
+) -> Held:
+    """Coverage across a difference of models, all rows of the tested system left out of the width.
+
+    The interval is the wider of that of the row's own calibration and that of the other systems
+    that were predicted across the difference.
+
+    Args:
+        predicted: Published rows.
+        transfer: A key of :data:`carsim.hardware.expected.TRANSFERS`.
+        points: 1; :data:`carsim.hardware.expected.LEAST_SYSTEMS` for designs with several points.
+        point: A row as a point to calibrate with.
+        calibrated: Systems of which each row is predicted from one other row, as of
+            :func:`calibrated_systems` with this ``point``.
+    """
+    tests = transfer_tests(predicted, transfer, points)
+    systems = transfer_systems(tests, point)
+    held = []
+    for system in systems:
+        moved = width_without_system(systems, system)
+        usual = width_without_system(calibrated, system)
+        for test in tests:
+            if test.tested.row.unit != system.name:
+                continue
+            others = [point(other) for other in test.others]
+            own = own_interval(others) if points >= LEAST_SYSTEMS else None
+            interval = widest([moved, usual if own is None else own])
+            one_row = _system(system.name, test.tested, [_transfer_logs(test, point)])
+            held.append(Held.of(one_row, interval))
+    return replace(Held.together(held), systems=len(systems))
+
+
+def own_interval(points: Sequence[MeasuredSpeed]) -> Expected | None:
+    """The interval of a system from its own points; None where none could be left out of a fit."""
+    log_sd = log_sd_of(left_out_errors(points))
+    if log_sd is None:
+        return None
+    half = interval_of(log_sd, len(points))
+    return Expected(OWN, 0, len(points), factor=1.0, low=exp(-half), high=exp(half))
+
+
+def published_table(predicted: Sequence[Predicted]) -> list[Expected]:
+    """All rows of the table of intervals: plain populations, then calibrated ones."""
+    plain = expected_table(raw_systems(predicted, bare_seconds))
+    calibrated = calibrated_systems(predicted, attrgetter("point"))
+    table = expected_table(calibrated, f"{CALIBRATED} ")
+    moved: list[Expected] = []
+    for transfer in TRANSFERS:
+        for points in (1, LEAST_SYSTEMS):
+            tests = transfer_tests(predicted, transfer, points)
+            systems = transfer_systems(tests, attrgetter("point"))
+            moved += expected_table(systems, transfer_prefix(transfer, points)).values()
+    return [*plain.values(), *table.values(), *moved]
+
+
+def table_text(rows: Iterable[Expected]) -> str:
+    """Rows of the table of intervals as its CSV file has them."""
+    lines = [
+        f"{row.pool},{row.systems},{row.rows},{row.factor},{row.low},{row.high}" for row in rows
+    ]
+    return "\n".join(["pool,systems,rows,factor,low,high", *lines, ""])
+
+
+def coverage_table(predicted: Sequence[Predicted]) -> list[Coverage]:
+    """Coverage of each population of intervals, all rows of the tested system left out.
+
+    For a design's own points, each row is predicted from all others of its system.
+    """
+    held: dict[str, Held] = left_out_systems(raw_systems(predicted, bare_seconds))
+    point = attrgetter("point")
+    calibrated = calibrated_systems(predicted, point)
+    for kind, of_kind in left_out_systems(calibrated, centred=True).items():
+        held[f"{CALIBRATED} {kind}"] = of_kind
+    held[OWN] = own_held(predicted, point)[0]
+    for transfer in TRANSFERS:
+        for points in (1, LEAST_SYSTEMS):
+            pool = transfer_prefix(transfer, points).strip()
+            held[pool] = transfer_held(
+                predicted, transfer, points=points, point=point, calibrated=calibrated
+            )
+    return [
+        Coverage(pool, rows=of_pool.rows, inside=of_pool.inside) for pool, of_pool in held.items()
+    ]
+
+
+def coverage_text(rows: Iterable[Coverage]) -> str:
+    """Rows of the table of coverages as its CSV file has them."""
+    lines = [f"{row.pool},{row.rows},{row.inside}" for row in rows]
+    return "\n".join(["pool,rows,inside", *lines, ""])
+
+
+def coverage_notes(predicted: Sequence[Predicted]) -> Iterator[str]:
+    """Coverage and width of the intervals next to the rivals', a paragraph for each population."""
+    yield (
+        "Intervals claim 90 %. All rows of the tested system are left out. In brackets: Wilson's "
+        "95 % interval of the coverage, rows taken as independent. The width is the high end of an "
+        "interval over its low end."
     )
-    found: dict[str, Residuals] = {}
-    pooled: dict[str, list[float]] = {}
-    for control, rows in of_control.items():
-        systems = grouped((each.row.unit, each.log_excess) for each in rows)
-        if len(systems) > LEAST_SYSTEMS:  # one is left out to measure coverage
-            found[control] = systems
-        else:
-            pooled |= {f"{control}: {name}": each for name, each in systems.items()}
-    found[POOLED] = pooled
-    found[EVERY] = grouped((each.row.unit, each.log_excess) for each in predicted)
-    found[CALIBRATED] = grouped(
-        (each.row.unit, log(speed / each.row.tok_per_s))
-        for each, speed in left_out_speeds(predicted, calibrated_speed)
-    )
-    return {name: each for name, each in found.items() if len(each) > LEAST_SYSTEMS}
+    ours = left_out_systems(raw_systems(predicted, bare_seconds))
+    theirs = left_out_systems(raw_systems(predicted, usual_seconds))
+    for kind in _in_order(ours):
+        held, rival = ours[kind], theirs[kind]
+        yield (
+            f"Expected times, {_title(kind, held)}: carsim {held.text()}; {USUAL} of peak "
+            f"{rival.text()}. {_narrower(held, rival)}"
+        )
+    ways: dict[str, Callable[[Predicted], MeasuredSpeed]] = {
+        "carsim": attrgetter("point"),
+        TWO_CONSTANTS: peak_point,
+    }
+    calibrated = {name: calibrated_systems(predicted, point) for name, point in ways.items()}
+    single = {name: left_out_systems(systems, centred=True) for name, systems in calibrated.items()}
+    for kind in _in_order(single["carsim"]):
+        held, rival = single["carsim"][kind], single[TWO_CONSTANTS][kind]
+        yield (
+            f"Calibrated by one other row, {_title(kind, held)}: carsim {held.text('prediction')}; "
+            f"{TWO_CONSTANTS} {rival.text('prediction')}. {_narrower(held, rival)}"
+        )
+    own = {name: own_held(predicted, point) for name, point in ways.items()}
+    for number, held in own["carsim"].items():
+        rows, rival = (str(number) if number else "all"), own[TWO_CONSTANTS][number]
+        yield (
+            f"Calibrated by {rows} other rows, width from their own errors, "
+            f"{count(held.systems, 'system')}: carsim {held.text()}; {TWO_CONSTANTS} "
+            f"{rival.text()}. {_narrower(held, rival)}"
+        )
+    for transfer, title in TRANSFERS.items():
+        for points, rows in ((1, "one row"), (LEAST_SYSTEMS, "three or more rows")):
+            of_way = {
+                name: transfer_held(
+                    predicted, transfer, points=points, point=way, calibrated=calibrated[name]
+                )
+                for name, way in ways.items()
+            }
+            held, rival = of_way["carsim"], of_way[TWO_CONSTANTS]
+            yield (
+                f"Calibrated by {rows} {title}, {count(held.systems, 'system')}: carsim "
+                f"{held.text('prediction')}; {TWO_CONSTANTS} {rival.text('prediction')}. "
+                f"{_narrower(held, rival)}"
+            )
 
 
 def left_out_speeds(
@@ -122,6 +550,7 @@ def left_out_speeds(
     speed: Callable[[MeasuredSpeed, Sequence[MeasuredSpeed]], float],
     same: Callable[[Predicted], object] = id,
     of: Callable[[Predicted], object] = lambda each: each.row.unit,
+    point: Callable[[Predicted], MeasuredSpeed] = lambda each: each.point,
 ) -> list[tuple[Predicted, float]]:
     """Speed of each row by other rows of its group; rows without any are left out.
 
@@ -130,14 +559,41 @@ def left_out_speeds(
         speed: Gives tokens per second of a point from others.
         same: Rows with equal values of it are left out together, such as those of one model.
         of: The group of a row, by default its system.
+        point: The row as a point to calibrate with.
     """
-    found = []
+    speeds = []
     for rows in grouped((of(each), each) for each in predicted).values():
         for each in rows:
-            others = [other.point for other in rows if same(other) != same(each)]
+            others = [point(other) for other in rows if same(other) != same(each)]
             if others:
-                found.append((each, speed(each.point, others)))
-    return found
+                speeds.append((each, speed(point(each), others)))
+    return speeds
+
+
+def few_rows_speeds(
+    predicted: Iterable[Predicted],
+    number: int,
+    point: Callable[[Predicted], MeasuredSpeed] = lambda each: each.point,
+) -> list[tuple[Predicted, float]]:
+    """Calibrated speed of each row from few other rows of its system.
+
+    Args:
+        predicted: The rows.
+        number: Rows that calibrate. With one, each other row of the system calibrates in turn; with
+            more, those that follow in the order of the file.
+        point: The row as a point to calibrate with.
+    """
+    speeds = []
+    for rows in grouped((each.row.unit, each) for each in predicted).values():
+        for place, tested in enumerate(rows):
+            others = [*rows[place + 1 :], *rows[:place]]
+            calibrating = [[other] for other in others] if number == 1 else [others[:number]]
+            speeds += [
+                (tested, calibrated_speed(point(tested), [point(other) for other in chosen]))
+                for chosen in calibrating
+                if len(chosen) == number
+            ]
+    return speeds
 
 
 def calibrated_speed(point: MeasuredSpeed, others: Sequence[MeasuredSpeed]) -> float:
@@ -145,7 +601,166 @@ def calibrated_speed(point: MeasuredSpeed, others: Sequence[MeasuredSpeed]) -> f
     return point.tokens_per_s * (1 + point.error(best_constants(others)))
 
 
+def calibrated_seconds(point: MeasuredSpeed, others: Sequence[MeasuredSpeed]) -> float:
+    """Seconds of a token with the constants that ``carsim calibrate`` fits to other points."""
+    return 1 / calibrated_speed(point, others)
+
+
 def one_factor(point: MeasuredSpeed, others: Sequence[MeasuredSpeed]) -> float:
     """Tokens per second with one factor on all time, fitted to other points."""
     factor = exp(fmean(log(other.measured_us / other.bound_us) for other in others))
     return point.tokens_per_s * point.measured_us / (point.bound_us * factor)
+
+
+def peak_point(each: Predicted) -> MeasuredSpeed:
+    """A row as the rival without a simulator calibrates with it.
+
+    A step takes its bytes over the peak bandwidth of the data sheet. Time per layer and share of
+    the bandwidth are fitted to it as ``carsim calibrate`` fits them to carsim's time.
+    """
+    step_us = 1e6 * each.point.design.policy.batch / each.row.at_peak(1.0)
+    return replace(each.point, bound_us=step_us, peak_us=step_us, most_share=1.0)
+
+
+def roofline_point(each: Predicted) -> MeasuredSpeed:
+    """A row as the rival that knows phases calibrates with it.
+
+    Each phase of a step (projections, attention, MLP, head) takes the longer of its bytes over the
+    peak bandwidth of the data sheet and its multiply-accumulates over the peak of the arrays. No
+    latency, buffer, port or dispatch takes time. Constants are fitted as for :func:`peak_point`.
+    """
+    decoded = each.decode
+    design = decoded.design
+    macs_per_us = design.machine.macs_per_cycle * design.board.fabric_clock_mhz
+    step_us = 0.0
+    for total in decoded.simulation.totals.values():
+        bytes_us = sum(total.dram_bytes) / (1e3 * each.row.peak_gbps)
+        step_us += max(bytes_us, total.macs / macs_per_us) / len(decoded.contexts)
+    return replace(each.point, bound_us=step_us, peak_us=step_us, most_share=1.0)
+
+
+# -------------------------------------------------------------------- private
+
+
+def _systems(
+    predicted: Iterable[Predicted], logs: Callable[[Sequence[Predicted]], Sequence[Logs]]
+) -> list[PublishedSystem]:
+    """Systems of the rows, without those that have no residual."""
+    systems = []
+    for name, rows in grouped((each.row.unit, each) for each in predicted).items():
+        if of_rows := logs(rows):
+            systems.append(_system(name, rows[0], of_rows))
+    return systems
+
+
+def _system(name: str, first: Predicted, of_rows: Sequence[Logs]) -> PublishedSystem:
+    design = first.row.design
+    control = design.machine.overheads.control
+    return PublishedSystem(
+        name=name,
+        kind=design.board.technology.published_kind(control).name,
+        control=control,
+        residuals=tuple(logs.residual for logs in of_rows),
+        floors=tuple(logs.floor for logs in of_rows),
+    )
+
+
+def _logs(each: Predicted, seconds: float) -> Logs:
+    """Logarithms of a row's times over predicted seconds of a token."""
+    return Logs(
+        residual=log(1 / each.row.tok_per_s / seconds),
+        floor=log(1 / each.row.at_peak(1.0) / seconds),
+    )
+
+
+def _may(other: Predicted, tested: Predicted, transfer: str) -> bool:
+    """Whether a row may calibrate for a tested one across a difference of models."""
+    same_bits, same_family = _are_alike(other, tested)
+    return (
+        (not same_bits or transfer == "family")
+        and (not same_family or transfer == "precision")
+    )  # fmt: skip
+
+
+def _is_transfer(others: Iterable[Predicted], tested: Predicted, transfer: str) -> bool:
+    """Whether rows that may calibrate differ from the tested one in nothing else."""
+    alike = [_are_alike(other, tested) for other in others]
+    if transfer == "precision":
+        return any(same_family for _, same_family in alike)
+    return transfer == "both" or any(same_bits for same_bits, _ in alike)
+
+
+def _are_alike(one: Predicted, other: Predicted) -> tuple[bool, bool]:
+    """Whether two rows are of one precision, and of one family of models."""
+    first, second = _kind_of_model(one.row), _kind_of_model(other.row)
+    same_bits = same_precision(
+        first.weight_bits,
+        second.weight_bits,
+        activation_bits=first.activation_bits,
+        other_activation_bits=second.activation_bits,
+    )
+    return same_bits, first.family == second.family
+
+
+class _KindOfModel(NamedTuple):
+    weight_bits: float
+    activation_bits: float
+    family: str
+
+
+@cache
+def _kind_of_model(row: Published) -> _KindOfModel:
+    """Precision and family of a row's model; the design of a row takes a while to load."""
+    model = row.design.model
+    return _KindOfModel(
+        weight_bits=float(model.weights.bits_per_element),
+        activation_bits=float(model.activations.bits),
+        family=model.family,
+    )
+
+
+def _transfer_logs(test: TransferTest, point: Callable[[Predicted], MeasuredSpeed]) -> Logs:
+    others = [point(other) for other in test.others]
+    return _logs(test.tested, calibrated_seconds(point(test.tested), others))
+
+
+def _own_test(
+    rows: Sequence[Predicted],
+    place: int,
+    most: int,
+    *,
+    point: Callable[[Predicted], MeasuredSpeed],
+) -> Held | None:
+    """A row against the interval of the rows that follow it, of which at most some are used.
+
+    None where these rows give no interval.
+    """
+    tested = rows[place]
+    others = [point(each) for each in (*rows[place + 1 :], *rows[:place])][:most]
+    interval = own_interval(others)
+    if interval is None:
+        return None
+    logs = _logs(tested, calibrated_seconds(point(tested), others))
+    return Held.of(_system(tested.row.unit, tested, [logs]), interval)
+
+
+def _in_order(of_kind: Iterable[str]) -> list[str]:
+    """Kinds of systems, all of them together last."""
+    return sorted(of_kind, key=lambda kind: (kind == ALL, kind))
+
+
+def _title(kind: str, held: Held) -> str:
+    return f"{KINDS.get(kind, 'all kinds')}, {count(held.systems, 'system')}"
+
+
+def _narrower(ours: Held, theirs: Held) -> str:
+    """Widths at equal coverage, and which interval is narrower."""
+    own_width = ours.width_at(LEVEL)
+    rival_width = theirs.width_at(LEVEL)
+    verdict = "carsim is narrower" if own_width < rival_width else "the rival is narrower"
+    if f"{own_width:.2f}" == f"{rival_width:.2f}":
+        verdict = "equal"
+    return (
+        f"With all intervals stretched or shrunk until {LEVEL:.0%} lie inside: carsim "
+        f"{own_width:.2f}x, the rival {rival_width:.2f}x: {verdict}."
+    )

@@ -24,12 +24,12 @@ from typing import Literal
 import numpy as np
 from pydantic import TypeAdapter
 
+from carsim.account.row import RowResult
 from carsim.base.yaml_file import parse_yaml
 from carsim.decisions.attention import Attention
 from carsim.decisions.trace.drawn import agreement_of
 from carsim.decisions.trace.shipped import trace_path
 from carsim.design import Design, load_design, override
-from carsim.machine.row import RowResult
 from carsim.metrics.comparison import Comparison
 from carsim.runs.pipeline import run
 from carsim.validate.part import Group, Part

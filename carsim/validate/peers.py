@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from carsim.base.files import packaged_rows
 from carsim.hardware.machine import WeightLoad
-from carsim.machine.product import Supply
+from carsim.validate.product import Supply
 
 
 @dataclass(frozen=True)
@@ -53,4 +53,4 @@ PEERS: Mapping[str, Peer] = {
     "scalesim": Peer("SCALE-Sim", "full_fold", _FILLED),
     "onnxim": Peer("ONNXim", "rows", _DDR4, bound=0.05),
 }
-"""Peer -> its rule, by its name in the data; docs/validation.md has the rules in words."""
+"""Peer -> its rule, by its name in the data; docs/reference/validation.md explains the rules."""

@@ -23,8 +23,7 @@ from carsim.base.units import GB
 from carsim.cost.energy import EnergyReport, Joules
 from carsim.cost.fit import FitReport, check_fit
 from carsim.design import Design, configs_folder, load_design
-from carsim.hardware.expected import expected_of
-from carsim.runs.calibrate import MeasuredSpeed
+from carsim.runs.calibrate import MeasuredSpeed, point_of
 from carsim.runs.decode import Decode, decode
 from carsim.validate.peers import data_rows
 from carsim.workload.geometry import Video
@@ -99,22 +98,32 @@ class Published:
 
 def published_rows() -> tuple[Published, ...]:
     """The published systems, in the order of the file."""
+    return _rows_of("published_decode.csv")
+
+
+def later_rows() -> tuple[Published, ...]:
+    """FPGAs that were published later: no expected time, interval or choice rests on them."""
+    return _rows_of("published_later.csv")
+
+
+def _rows_of(file: str) -> tuple[Published, ...]:
     read = TypeAdapter(Published).validate_python
-    rows = data_rows("published_decode.csv")
-    return tuple(read({**row, "power_w": row["power_w"] or None}) for row in rows)
+    return tuple(read({**row, "power_w": row["power_w"] or None}) for row in data_rows(file))
 
 
 def published_design(config: str, changes: Iterable[str] = ()) -> Design:
     """The design of a published system.
 
     Args:
-        config: Its name in ``configs/published``.
+        config: Its name in ``configs/published`` or ``configs/later``.
         changes: What differs, such as ``model.weights.bits=4``.
 
     Raises:
         InputError: The design is not valid.
     """
-    return load_design(str(configs_folder() / "published" / f"{config}.yaml"), changes)
+    folders = (configs_folder() / name for name in ("published", "later"))
+    paths = [folder / f"{config}.yaml" for folder in folders]
+    return load_design(str(next((path for path in paths if path.is_file()), paths[0])), changes)
 
 
 class Speed(NamedTuple):
@@ -146,17 +155,21 @@ class Predicted:
     @property
     def watts(self) -> Joules:
         """Power at the predicted speed in W, of that which the published figure is of."""
-        parts = self.energy.scaled(self.speed).parts
+        watts = self.energy.scaled(self.speed).components
         if self.row.power_of == "chip":
-            parts = tuple(part for part in parts if not part.component.startswith(OFF_CHIP))
-        return EnergyReport(parts).board
+            watts = tuple(of_one for of_one in watts if not of_one.component.startswith(OFF_CHIP))
+        return EnergyReport(watts).board
 
     @property
     def expected(self) -> Speed:
         """Speed expected on a real board."""
-        factor = expected_of(self.decode.design.machine.overheads)
-        fast, slow = factor.ends
-        return Speed(self.speed / factor.factor, self.speed / slow, self.speed / fast)
+        known = self.decode.design.expected
+        known = known.not_below(self.speed / self.row.at_peak(1.0))
+        return Speed(
+            value=self.speed / known.factor,
+            low=self.speed / known.high,
+            high=self.speed / known.low,
+        )
 
     @property
     def log_excess(self) -> float:
@@ -168,8 +181,7 @@ class Predicted:
         """The row as a point to calibrate with."""
         row = self.row
         contexts = (row.first_context, row.last_context)
-        bound_us = 1e6 * self.decode.seconds_per_step
-        return MeasuredSpeed(row.name, row.tok_per_s, row.design, contexts, bound_us)
+        return point_of(row.name, row.tok_per_s, decoded=self.decode, contexts=contexts)
 
 
 def predict(row: Published) -> Predicted:

@@ -1,15 +1,18 @@
 """The layers of the model that is decoded: attention, MLP, experts, and what they weigh."""
 
-from collections import Counter
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Collection
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from carsim.base.groups import grouped
 from carsim.base.section import FieldError, GrownSection, Section
 from carsim.base.sizes import NonNegativeInt, PositiveInt
+from carsim.base.units import Whole
 from carsim.base.yaml_file import shown
+from carsim.workload.precision import Role
 
 Size = Annotated[int, Field(gt=0, le=1_000_000)]
 Repeats = Annotated[int, Field(gt=0, le=1000)]
@@ -21,11 +24,15 @@ EXPERT_PARTS = 4096
 """Parts of an expert in which expectations are counted, so that results are equal anywhere."""
 
 
+Reals = NDArray[np.floating] | NDArray[np.integer]
+"""Numbers by phase and core."""
+
+
 class Experts(GrownSection):
     """The MLP of a layer in many copies, of which a router chooses a few for each token."""
 
     later: ClassVar[frozenset[str]] = frozenset(
-        {"shared_gate", "router_bias", "dense_layers", "dense_ffn_size"}
+        {"shared_gate", "router_bias", "biases", "dense_layers", "step", "dense_ffn_size"}
     )
 
     count: PositiveInt = Field(description="experts of a layer")
@@ -35,8 +42,14 @@ class Experts(GrownSection):
     )
     shared_gate: bool = Field(False, description="the router scores the shared experts, too")
     router_bias: bool = Field(False, description="a bias is added to each expert's score")
+    biases: bool = Field(False, description="the products of each expert add a bias, 16 bits each")
     dense_layers: NonNegativeInt = Field(
         0, description="first layers that have one MLP for all tokens in place of experts"
+    )
+    step: PositiveInt = Field(
+        1,
+        description="every N-th layer has experts, for N = 2 the second, the fourth and so on; the "
+        "others have one MLP for all tokens",
     )
     dense_ffn_size: NonNegativeInt = Field(0, description="width of the MLP of these layers")
 
@@ -45,8 +58,10 @@ class Experts(GrownSection):
         if self.active > self.count:
             problem = f"{self.active} of {self.count} experts cannot be chosen"
             raise FieldError("active", problem, "take at most 'count'")
-        if bool(self.dense_layers) != bool(self.dense_ffn_size):
+        if (self.dense_layers > 0 or self.step > 1) != (self.dense_ffn_size > 0):
             problem = f"{self.dense_ffn_size} does not go with {self.dense_layers} dense layers"
+            if self.step > 1:
+                problem = f"is missing for the layers between those with experts (step {self.step})"
             raise FieldError("dense_ffn_size", problem, "give both, or none")
         return self
 
@@ -55,8 +70,8 @@ class Experts(GrownSection):
         """Outputs of the router for a token."""
         return self.count + self.shared_gate
 
-    def touched(self, tokens: Any) -> Any:
-        """Expected experts that a number of tokens touch, in 4096ths; a number or an array.
+    def touched(self, tokens: float | Reals) -> int | NDArray[np.int64]:
+        """Expected experts that a number of tokens touch, in 4096ths.
 
         With E experts, each token misses a given one with a probability of 1 - k / E, so that m
         tokens touch E (1 - (1 - k / E)^m) of them on average: k for one, at most E.
@@ -69,8 +84,8 @@ class Experts(GrownSection):
         5.46875
         """
         missed = (1 - self.active / self.count) ** tokens
-        parts = np.rint(EXPERT_PARTS * self.count * (1 - missed)).astype(np.int64)
-        return parts if parts.ndim else int(parts)
+        touched = np.rint(EXPERT_PARTS * self.count * (1 - missed)).astype(np.int64)
+        return touched if touched.ndim else int(touched)
 
 
 class Latent(Section):
@@ -91,12 +106,25 @@ class Latent(Section):
 class Body(GrownSection):
     """A LLaMA-style transformer: norms, rotary attention, MLP.
 
-    Weights of norms are counted among the parameters; as bytes they are left out (LLaMA-2-7B:
-    0.004 % of the weights).
+    Weights of norms are counted among the parameters. They are stored bytes only where the model
+    gives their precision, and never moved ones (LLaMA-2-7B: 0.004 % of the weights).
     """
 
     later: ClassVar[frozenset[str]] = frozenset(
-        {"biases", "qk_norm", "post_norms", "window", "global_layers", "experts", "latent"}
+        {
+            "biases",
+            "qk_norm",
+            "qk_norm_span",
+            "post_norms",
+            "norms_per_layer",
+            "norm_biases",
+            "sinks",
+            "positions",
+            "window",
+            "global_layers",
+            "experts",
+            "latent",
+        }
     )
 
     n_layers: Repeats = Field(description="layers")
@@ -115,9 +143,22 @@ class Body(GrownSection):
         "gated", description="three matrices (SwiGLU), or two with GELU between them"
     )
     biases: tuple[Product, ...] = Field((), description="products that add a bias, 16 bits each")
-    qk_norm: bool = Field(False, description="queries and keys are normed, head by head")
+    qk_norm: bool = Field(False, description="queries and keys are normed")
+    qk_norm_span: Literal["head", "layer"] = Field(
+        "head", description="qk_norm has weights for one head, or for all heads of a layer (OLMo-2)"
+    )
     post_norms: bool = Field(
         False, description="what attention and MLP put out is normed, too (Gemma)"
+    )
+    norms_per_layer: PositiveInt | None = Field(
+        None,
+        description="norms with weights of a layer, where they are not 2, or 4 with post_norms: 1 "
+        "where attention and MLP share one (Falcon); counted among the parameters alone",
+    )
+    norm_biases: bool = Field(False, description="norms have a bias, too (LayerNorm)")
+    sinks: bool = Field(False, description="each head has a learned score without a key (gpt-oss)")
+    positions: NonNegativeInt = Field(
+        0, description="rows of a learned embedding of positions (GPT-2); 0: there is none"
     )
     window: PositiveInt | None = Field(
         None,
@@ -152,6 +193,9 @@ class Body(GrownSection):
         if self.experts is not None and self.experts.dense_layers >= self.n_layers:
             problem = f"{self.experts.dense_layers} of {self.n_layers} layers leave none to experts"
             raise FieldError("experts.dense_layers", problem, "leave experts out")
+        if all(self.is_dense(layer) for layer in range(self.n_layers)) and self.experts is not None:
+            problem = f"{self.experts.step} leaves no layer of {self.n_layers} to experts"
+            raise FieldError("experts.step", problem, "take a smaller step, or leave experts out")
         return self
 
     def check_plain(self, field: str, products: tuple[Product, ...]) -> None:
@@ -159,8 +203,8 @@ class Body(GrownSection):
         for product in products:
             is_attention = product in ("qkv", "out")
             if (self.latent if is_attention else self.experts) is not None:
-                what = "latent attention" if is_attention else "experts"
-                problem = f"{field} of {product} are not simulated with {what}"
+                structure = "latent attention" if is_attention else "experts"
+                problem = f"{field} of {product} are not simulated with {structure}"
                 raise FieldError(field, problem, f"leave out {product}")
 
     @property
@@ -201,7 +245,10 @@ class Body(GrownSection):
 
     def is_dense(self, layer: int) -> bool:
         """The layer has one MLP for all tokens."""
-        return self.experts is None or layer < self.experts.dense_layers
+        experts = self.experts
+        if experts is None or layer < experts.dense_layers:
+            return True
+        return (layer + 1) % experts.step > 0
 
     def layers_by_mlp(self) -> dict[bool, list[int]]:
         """The layers with one MLP for all tokens (True), and those with experts, if any."""
@@ -216,10 +263,6 @@ class Body(GrownSection):
         """
         return grouped((self.window_of(layer), layer) for layer in range(self.n_layers))
 
-    def prompt_layers(self) -> Counter[tuple[int | None, bool]]:
-        """Numbers of layers by window, and by having one MLP for all tokens."""
-        return Counter((self.window_of(n), self.is_dense(n)) for n in range(self.n_layers))
-
     def longest_context(self, context: int) -> int:
         """Tokens that the layer with the widest view reads of a context."""
         return max(int(in_window(context, window)) for window in self.layers_by_window())
@@ -229,17 +272,40 @@ class Body(GrownSection):
         """Weights of the projections before and after attention of one layer."""
         if self.latent is None:
             return 2 * self.hidden_size * (self.q_size + self.kv_size)
-        latent, heads = self.latent, self.n_heads
-        queries = heads * (self.own_size + latent.rotary_size)
-        rank = latent.query_rank
-        asked = rank * (self.hidden_size + queries) if rank else self.hidden_size * queries
-        held = self.hidden_size * self.head_dim + heads * latent.rank * self.own_size
-        return asked + held + self.attended_size * (latent.rank + self.hidden_size)
+        latent = self.latent
+        query_size = self.n_heads * (self.own_size + latent.rotary_size)
+        if latent.query_rank:  # queries are compressed first
+            query_weights = latent.query_rank * (self.hidden_size + query_size)
+        else:
+            query_weights = self.hidden_size * query_size
+        latent_weights = self.hidden_size * self.head_dim
+        key_weights = self.n_heads * latent.rank * self.own_size
+        value_weights = self.attended_size * latent.rank
+        output_weights = self.attended_size * self.hidden_size
+        return query_weights + latent_weights + key_weights + value_weights + output_weights
 
     @property
     def inner_matrices(self) -> int:
         """Matrices from the hidden size to the MLP's own: gate and up, or up alone."""
         return 2 if self.mlp == "gated" else 1
+
+    def mlp_products(self, *, dense: bool) -> int:
+        """Products with weights of an MLP: 3 if it is gated, 2 if it is plain.
+
+        A router is a product. All experts of one matrix count as one, shared experts as another.
+
+        Args:
+            dense: The layer has one MLP for all tokens, whatever others have.
+
+        >>> body = Body(n_layers=1, hidden_size=8, n_heads=2, n_kv_heads=1, ffn_size=8)
+        >>> body.mlp_products(dense=True)
+        3
+        """
+        matrices = self.inner_matrices + 1
+        if self.experts is None or dense:
+            return matrices
+        shared = matrices if self.experts.shared_ffn_size else 0
+        return 1 + matrices + shared
 
     @property
     def dense_ffn_size(self) -> int:
@@ -249,14 +315,37 @@ class Body(GrownSection):
     @property
     def mlp_weights(self) -> int:
         """Weights of the MLPs of all layers, routers and all their experts included."""
+        return sum(self._mlp_weights_by_role(range(self.n_layers)).values())
+
+    def _mlp_weights_by_role(self, layers: Collection[int]) -> dict[Role, int]:
+        """Weights of the MLPs of some layers, by role; roles without weights are left out."""
         matrices = (self.inner_matrices + 1) * self.hidden_size
-        layers = self.layers_by_mlp()
-        weights = len(layers.get(True, ())) * matrices * self.dense_ffn_size
-        if self.experts is None:
-            return weights
-        width = self.experts.count * self.ffn_size + self.experts.shared_ffn_size
-        routed = matrices * width + self.hidden_size * self.experts.scores
-        return weights + len(layers[False]) * routed
+        dense_layers = sum(self.is_dense(layer) for layer in layers)
+        counts: dict[Role, int] = {"mlp": dense_layers * matrices * self.dense_ffn_size}
+        if self.experts is not None:
+            routed_layers = len(layers) - dense_layers
+            counts["experts"] = routed_layers * matrices * self.experts.count * self.ffn_size
+            counts["shared_experts"] = routed_layers * matrices * self.experts.shared_ffn_size
+            counts["router"] = routed_layers * self.hidden_size * self.experts.scores
+        return {role: weights for role, weights in counts.items() if weights}
+
+    @property
+    def weights_by_role(self) -> dict[Role, int]:
+        """Weights of all layers, by role; roles without weights are left out.
+
+        >>> Body(n_layers=1, hidden_size=8, n_heads=2, n_kv_heads=1, ffn_size=8).weights_by_role
+        {'attention_qkv': 128, 'attention_output': 64, 'mlp': 192}
+        """
+        return self.weights_in(range(self.n_layers))
+
+    def weights_in(self, layers: Collection[int]) -> dict[Role, int]:
+        """Weights of some layers, by role; roles without weights are left out."""
+        output = self.attended_size * self.hidden_size
+        return {
+            "attention_qkv": len(layers) * (self.attention_weights - output),
+            "attention_output": len(layers) * output,
+            **self._mlp_weights_by_role(layers),
+        }
 
     @property
     def weights(self) -> int:
@@ -279,19 +368,50 @@ class Body(GrownSection):
         return sum(outputs[product] for product in set(self.biases))
 
     @property
-    def parameters(self) -> int:
-        """Weights, biases and norms of all layers, and the last norm."""
-        norms = (4 if self.post_norms else 2) * self.hidden_size + 2 * self.head_dim * self.qk_norm
+    def expert_biases(self) -> int:
+        """Elements of the biases of one layer's experts, those of its router included."""
+        experts = self.experts
+        if experts is None:
+            return 0
+        biases = experts.count * experts.router_bias
+        if experts.biases:
+            biases += experts.count * (self.inner_matrices * self.ffn_size + self.hidden_size)
+        return biases
+
+    @property
+    def all_biases(self) -> int:
+        """Elements of the biases of all layers, and of scores without a key."""
+        of_experts = len(self.layers_by_mlp().get(False, ())) * self.expert_biases
+        sinks = self.n_heads * self.sinks
+        return self.n_layers * (self.layer_biases + sinks) + of_experts
+
+    @property
+    def position_weights(self) -> int:
+        """Weights of a learned embedding of positions."""
+        return self.positions * self.hidden_size
+
+    @property
+    def norms(self) -> int:
+        """Weights and biases of the norms of all layers, and of the last norm."""
+        vectors = 2 if self.norm_biases else 1
+        norms_per_layer = self.norms_per_layer or (4 if self.post_norms else 2)
+        of_layer = norms_per_layer * vectors * self.hidden_size
+        if self.qk_norm and self.qk_norm_span == "layer":
+            of_layer += self.q_size + self.kv_size
+        elif self.qk_norm:
+            of_layer += 2 * self.head_dim
         if self.latent is not None:
-            norms += self.latent.rank + (self.latent.query_rank or 0)
-        experts, added = self.experts, self.n_layers * (self.layer_biases + norms)
-        if experts is not None and experts.router_bias:
-            added += (self.n_layers - experts.dense_layers) * experts.count
-        return self.weights + added + self.hidden_size
+            of_layer += self.latent.rank + (self.latent.query_rank or 0)
+        return self.n_layers * of_layer + vectors * self.hidden_size
+
+    @property
+    def parameters(self) -> int:
+        """Weights, biases, norms and learned positions of all layers, and the last norm."""
+        return self.weights + self.all_biases + self.norms + self.position_weights
 
 
-def in_window(context: Any, window: int | None) -> Any:
-    """Tokens of a context (a number or an array) that are in a window; None is without end."""
+def in_window(context: Whole, window: int | None) -> Whole:
+    """Tokens of a context that are in a window; None is without end."""
     if window is None:
         return context
     return min(context, window) if isinstance(context, int) else np.minimum(context, window)

@@ -1,7 +1,7 @@
-"""Element operations beside the products of matrices: how many for each element.
+"""Element operations beside the products of matrices: their number for each element.
 
-They are counted with small constants, as a vector unit with a fused multiply-add and a table for
-exponentials executes them. Inputs that are polished take a logarithm where they are made (behind
+They are counted with small constants, for a vector unit with a fused multiply-add and a table for
+exponentials. Inputs that are polished take a logarithm where they are made (behind
 the norm, the softmax-weighted sum or the SiLU) and an exponential beside the product that they
 enter, once each.
 
@@ -9,8 +9,7 @@ Simplifications: GELU of a gated MLP counts as SiLU, a cap on scores or logits a
 head's inputs are not polished.
 """
 
-from typing import Any
-
+from carsim.base.units import Whole
 from carsim.workload.body import Product
 from carsim.workload.model import Model
 
@@ -29,9 +28,9 @@ LOGARITHM_OPS = 4
 QuartDepth (arXiv 2503.16709) give its vector unit; scaling by w and rounding are among them."""
 
 
-def logarithms(model: Model, product: Product, elements: Any) -> Any:
+def logarithms(model: Model, product: Product, elements: Whole) -> Whole:
     """Element operations of one logarithm, or one exponential, of each input of a product."""
-    return elements * LOGARITHM_OPS if product in model.polished else 0
+    return elements * (LOGARITHM_OPS if product in model.polished else 0)
 
 
 def residual_ops(model: Model) -> int:

@@ -1,4 +1,4 @@
-"""What a head asks of a core: a classifier over a vocabulary, or VILA-U's depth transformer.
+"""Operations of a head: a classifier over a vocabulary, or VILA-U's depth transformer.
 
 Simplifications: a classifier streams its logits past a list of the best, in random order; the area
 of that list is not counted.
@@ -8,7 +8,7 @@ from math import ceil, log
 from typing import NamedTuple
 
 from carsim.workload.elements import GELU_OPS, NORM_OPS, RESIDUAL_OPS, SOFTMAX_OPS
-from carsim.workload.model import LinearHead, Model
+from carsim.workload.model import DepthTransformer, LinearHead, Model, NoHead
 from carsim.workload.ops import Category, Count, Gemm, Op, Share, Stream, weight_gemm
 
 GUIDANCE_OPS = 2
@@ -79,24 +79,33 @@ def head_passes(model: Model, *, guided: bool = True, cores: int = 1) -> tuple[H
         guided: Rows come in guidance pairs whose codes' logits are mixed; texts have none.
         cores: Cores of the machine.
     """
-    head, body = model.head, model.body
+    head = model.head
     if isinstance(head, LinearHead):
-        n, best = head.vocabulary, min(CANDIDATES, head.vocabulary)
-        step = HeadStep(body.hidden_size, n, STREAMED_LOGIT_OPS, True, best, cores * best)
+        best = min(CANDIDATES, head.vocabulary)
+        step = HeadStep(
+            k=model.body.hidden_size,
+            n=head.vocabulary,
+            ops_per_output=STREAMED_LOGIT_OPS,
+            normed=True,
+            best=best,
+            gathered=cores * best,
+        )
         return (HeadPass((step,)),)
+    if isinstance(head, NoHead):
+        return ()
+    d = head.hidden_size
     logit_ops = SOFTMAX_OPS + (GUIDANCE_OPS if guided else 0)
-    d, ff = head.hidden_size, head.ffn_size
-    layer = (
-        HeadStep(d, 3 * d, normed=True),
-        HeadStep(),
-        HeadStep(d, d, RESIDUAL_OPS),
-        HeadStep(d, ff, GELU_OPS, normed=True),
-        HeadStep(ff, d, RESIDUAL_OPS),
-    )
-    classifier = HeadPass((HeadStep(d, head.codebook_size, logit_ops, normed=True),))
-    passes = [HeadPass((HeadStep(body.hidden_size, d),))]
+    qkv = HeadStep(d, 3 * d, normed=True)
+    attention = HeadStep()
+    output = HeadStep(d, d, ops_per_output=RESIDUAL_OPS)
+    up = HeadStep(d, head.ffn_size, ops_per_output=GELU_OPS, normed=True)
+    down = HeadStep(head.ffn_size, d, ops_per_output=RESIDUAL_OPS)
+    layer = (qkv, attention, output, up, down)
+    logits = HeadStep(d, head.codebook_size, ops_per_output=logit_ops, normed=True)
+    passes = [HeadPass((HeadStep(model.body.hidden_size, d),))]
     for code in range(1, head.n_codes + 1):
-        passes += [*[HeadPass(layer, code)] * head.n_layers, classifier]
+        passes += [HeadPass(layer, code)] * head.n_layers
+        passes.append(HeadPass((logits,)))
     return tuple(passes)
 
 
@@ -111,21 +120,29 @@ def head_op(model: Model, step: HeadStep, share: Share, codes: Count = 0) -> Op:
     """
     rows = share.rows
     if not step.k:
-        assert not isinstance(model.head, LinearHead)  # which attends to nothing
-        heads, hd = share.columns(model.head.n_heads), model.head.hidden_size // model.head.n_heads
+        assert isinstance(model.head, DepthTransformer)  # others attend to nothing
+        head_dim = model.head.hidden_size // model.head.n_heads
+        copies = rows * share.columns(model.head.n_heads)
+        scores = Gemm(1, k=head_dim, n=codes, copies=copies)
+        weighted_sum = Gemm(1, k=codes, n=head_dim, copies=copies)
         return Op(
             Category.HEAD,
-            gemms=(Gemm(1, hd, codes, rows * heads), Gemm(1, codes, hd, rows * heads)),
-            vector_ops=rows * heads * codes * SOFTMAX_OPS,
+            gemms=(scores, weighted_sum),
+            vector_ops=copies * codes * SOFTMAX_OPS,
         )
+    precision = model.precision_of("head")
     columns = share.columns(step.n)
-    moved = insertions(columns) * step.best if step.best else 0  # the list moves up for each
+    # The whole list of the best moves up for each logit that enters it.
+    list_ops = insertions(columns) * step.best if step.best else 0
+    # Each of the best logits comes with its token.
+    gathered = 2 * step.gathered if step.gathered else step.n
     return Op(
         Category.HEAD,
-        gemms=(weight_gemm(model, rows, step.k, columns),),
+        gemms=(weight_gemm(model, "head", m=rows, k=step.k, n=columns),),
         serial_vector_ops=rows * step.k * NORM_OPS if step.normed else 0,
-        vector_ops=rows * (columns * step.ops_per_output + moved),
+        vector_ops=rows * (columns * step.ops_per_output + list_ops),
         stream=Stream.HEAD,
-        stream_bytes=share.streams * model.weights.bytes_of(step.k * columns),
-        gathered_elements=rows * (2 * step.gathered or step.n),
+        stream_bytes=share.streams * precision.bytes_of(step.k * columns),
+        gathered_elements=rows * gathered,
+        operand="head weights",
     )

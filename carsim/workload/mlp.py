@@ -1,16 +1,18 @@
-"""What an MLP asks of a core, one for all tokens or a choice of experts, and a replay of one."""
+"""Operations of an MLP, for all tokens or of chosen experts, and of a replayed MLP."""
+
+from typing import NamedTuple
 
 import numpy as np
 
 from carsim.workload import elements
 from carsim.workload.body import EXPERT_PARTS, Experts
-from carsim.workload.model import Model
-from carsim.workload.ops import Category, Count, Op, Share, Stream, linear_op, weight_gemm
+from carsim.workload.model import BIAS_BYTES, Model
+from carsim.workload.ops import Category, Count, Gemm, Op, Share, Stream, linear_op, weight_gemm
 
 SILU_OPS = 4
 """Per element of SiLU(gate) * up: exponential, add, divide, multiply."""
 ROUTER_OPS = 1
-"""Per score of a router, and chosen expert: a comparison, the best being found one by one."""
+"""Per score of a router and chosen expert: a comparison, as the best are found one by one."""
 MIX_OPS = 1
 """Per element of an expert's output: a multiply-add with the router's weight."""
 
@@ -29,25 +31,35 @@ def mlp_ops(
         cached: Outputs are written to the replay cache.
         normed: The norm is done already, as a score needed it.
     """
-    body, m, d = model.body, share.m, model.body.hidden_size
-    norm = 0 if normed else m * d * elements.NORM_OPS
-    columns = share.columns(d)
-    written = share.rows * model.replay.bytes_of(columns) * cached
+    body = model.body
+    m = share.m
+    hidden_size = body.hidden_size
+    norm_ops = 0 if normed else m * hidden_size * elements.NORM_OPS
+    columns = share.columns(hidden_size)
+    cached_bytes = share.rows * model.replay.bytes_of(columns) if cached else 0
     if body.experts is not None and not dense:
-        return _expert_ops(model, body.experts, share, norm, written)
-    width, ff = body.dense_ffn_size, share.columns(body.dense_ffn_size)
-    activated = m * ff * _inner_ops(model) + elements.logarithms(model, "down", m * ff)
-    gate_up = linear_op(model, "gate_up", share, d, body.inner_matrices * ff)
+        return _expert_ops(
+            model, body.experts, share=share, norm_ops=norm_ops, replay_bytes=cached_bytes
+        )
+    width = body.dense_ffn_size
+    inner = share.columns(width)
+    activation_ops = m * inner * _inner_ops(model)
+    activation_ops += elements.logarithms(model, "down", m * inner)
+    polishing_ops = elements.logarithms(model, "gate_up", m * hidden_size)
+    residual_ops = m * columns * elements.residual_ops(model)
+    gate_up = linear_op(model, "gate_up", share, hidden_size, body.inner_matrices * inner)
     down = linear_op(model, "down", share, width, columns)
-    return gate_up._replace(
-        vector_ops=gate_up.vector_ops + activated,
-        serial_vector_ops=norm + elements.logarithms(model, "gate_up", m * d),
+    gate_up = gate_up._replace(
+        vector_ops=gate_up.vector_ops + activation_ops,
+        serial_vector_ops=norm_ops + polishing_ops,
         gathered_elements=m * width,
-    ), down._replace(
-        vector_ops=down.vector_ops + m * columns * elements.residual_ops(model),
-        replay_bytes=written,
-        gathered_elements=m * d,
     )
+    down = down._replace(
+        vector_ops=down.vector_ops + residual_ops,
+        replay_bytes=cached_bytes,
+        gathered_elements=m * hidden_size,
+    )
+    return gate_up, down
 
 
 def _inner_ops(model: Model) -> int:
@@ -55,77 +67,139 @@ def _inner_ops(model: Model) -> int:
     return SILU_OPS if model.body.mlp == "gated" else elements.GELU_OPS
 
 
+class _Matrix(NamedTuple):
+    """Inputs k and outputs n of a weight matrix on one core."""
+
+    k: int
+    n: int
+
+    @property
+    def weights(self) -> int:
+        """Number of its weights."""
+        return self.k * self.n
+
+
 def _expert_ops(
-    model: Model, experts: Experts, share: Share, norm_ops: Count, replay_bytes: Count
+    model: Model, experts: Experts, *, share: Share, norm_ops: Count, replay_bytes: Count
 ) -> tuple[Op, ...]:
     """Router, then gate and up, then down, of the experts that tokens choose.
 
-    Which experts are fetched is known when the router's scores are in and the best are found, so
-    that the first of them is asked for then. Every expert that one of the tokens of a stream
-    chooses is fetched once for all of them; tokens are spread over these experts evenly.
+    The chosen experts are known when the router's scores are in and the best are found. The first
+    of them is requested then. Every expert that one of the tokens of a stream chooses is fetched
+    once for all of them. Tokens are spread over these experts evenly.
 
-    Simplifications: see :meth:`~carsim.workload.model.Experts.touched`; all experts of a product
+    Simplifications: see :meth:`~carsim.workload.model.Experts.touched`. All experts of a product
     are one or two launches.
 
     Args:
         model: The model.
         experts: Its experts.
-        share: The core's share of every matrix, each expert's among them.
+        share: The core's share of every matrix, those of each expert included.
         norm_ops: Element operations of the norm before the router.
         replay_bytes: Bytes that go to the replay cache.
     """
-    body, m, d = model.body, share.m, model.body.hidden_size
-    wide, wide_shared, columns = body.ffn_size, experts.shared_ffn_size, share.columns(d)
-    ff, shared = share.columns(wide), share.columns(wide_shared)
-    pairs, inner = m * experts.active, body.inner_matrices
-    router = linear_op(model, "gate_up", share, d, share.columns(experts.scores))._replace(
-        serial_vector_ops=norm_ops, gathered_elements=m * experts.scores
+    body = model.body
+    m = share.m
+    hidden_size = body.hidden_size
+    columns = share.columns(hidden_size)
+    inner = share.columns(body.ffn_size)
+    shared_inner = share.columns(experts.shared_ffn_size)
+    pairs = m * experts.active  # of a token and an expert that it chooses
+
+    router = linear_op(
+        model, "gate_up", share, hidden_size, share.columns(experts.scores), role="router"
     )
-    gate_up = _chosen_op(model, experts, share, (d, inner * ff), (d, inner * shared))._replace(
-        serial_vector_ops=m * experts.count * (elements.SOFTMAX_OPS + experts.active * ROUTER_OPS),
-        vector_ops=(pairs * ff + m * shared) * _inner_ops(model),
-        gathered_elements=pairs * wide + m * wide_shared,
+    router = router._replace(serial_vector_ops=norm_ops, gathered_elements=m * experts.scores)
+
+    gate_up = _experts_op(
+        model,
+        experts,
+        share=share,
+        chosen=_Matrix(hidden_size, body.inner_matrices * inner),
+        shared=_Matrix(hidden_size, body.inner_matrices * shared_inner),
+    )
+    choice_ops = elements.SOFTMAX_OPS + experts.active * ROUTER_OPS
+    gate_up = gate_up._replace(
+        serial_vector_ops=m * experts.count * choice_ops,
+        vector_ops=gate_up.vector_ops + (pairs * inner + m * shared_inner) * _inner_ops(model),
+        gathered_elements=pairs * body.ffn_size + m * experts.shared_ffn_size,
         held_back=True,
+        operand="experts' W_gate, W_up" if body.mlp == "gated" else "experts' W_up",
     )
-    mixed = pairs * MIX_OPS + m * MIX_OPS * (shared > 0)
-    down = _chosen_op(model, experts, share, (wide, columns), (wide_shared, columns))._replace(
-        vector_ops=columns * (m * elements.residual_ops(model) + mixed),
+
+    down = _experts_op(
+        model,
+        experts,
+        share=share,
+        chosen=_Matrix(body.ffn_size, columns),
+        shared=_Matrix(experts.shared_ffn_size, columns),
+    )
+    mix_ops = pairs * MIX_OPS
+    if shared_inner > 0:
+        mix_ops = mix_ops + m * MIX_OPS
+    down = down._replace(
+        vector_ops=down.vector_ops + columns * (m * elements.residual_ops(model) + mix_ops),
         replay_bytes=replay_bytes,
-        gathered_elements=m * d,
+        gathered_elements=m * hidden_size,
+        operand="experts' W_down",
     )
     return router, gate_up, down
 
 
-def _chosen_op(
-    model: Model, experts: Experts, share: Share, chosen: tuple[int, int], shared: tuple[int, int]
+def _experts_op(
+    model: Model, experts: Experts, *, share: Share, chosen: _Matrix, shared: _Matrix
 ) -> Op:
-    """A product of experts, given rows and columns of one, and of all shared ones together.
+    """A product of experts.
 
-    So many of the chosen ones have a token more than the others, which have the same number each.
+    Tokens are spread evenly: a remainder of the chosen experts has one token more than the others.
+
+    Args:
+        model: The model.
+        experts: Its experts.
+        share: The share of a core.
+        chosen: The matrix of one chosen expert.
+        shared: The matrix of all shared experts together; without outputs if there are none.
     """
-    m, streams = share.m, share.streams
+    of_experts = model.precision_of("experts")
+    of_shared = model.precision_of("shared_experts")
+
+    def expert_gemm(rows: Count, copies: Count) -> Gemm:
+        return weight_gemm(model, "experts", m=rows, k=chosen.k, n=chosen.n, copies=copies)
+
+    m = share.m
     touched = -(-experts.touched(m) // EXPERT_PARTS)
-    each, more = divmod(m * experts.active, touched + (touched == 0))
+    tokens, remainder = divmod(m * experts.active, touched + (touched == 0))
     gemms = [
-        weight_gemm(model, each + 1, *chosen, more),
-        weight_gemm(model, each, *chosen, touched - more),
+        expert_gemm(tokens + 1, copies=remainder),
+        expert_gemm(tokens, copies=touched - remainder),
     ]
-    if all(shared):
-        gemms.append(weight_gemm(model, m, *shared))
-    one, beside = (int(model.weights.bytes_of(k * n)) for k, n in (chosen, shared))
-    parts = experts.touched(m / np.maximum(streams, 1)) * one
-    nbytes = streams * (-(-parts // EXPERT_PARTS) + beside)
-    return Op(Category.MLP, tuple(gemms), stream=Stream.WEIGHTS, stream_bytes=nbytes)
+    if shared.weights:
+        gemms.append(weight_gemm(model, "shared_experts", m=m, k=shared.k, n=shared.n))
+    biases = chosen.n if experts.biases else 0
+    expert_bytes = int(of_experts.bytes_of(chosen.weights)) + BIAS_BYTES * biases
+    shared_bytes = int(of_shared.bytes_of(shared.weights))
+    tokens_per_stream = m / np.maximum(share.streams, 1)
+    touched_parts = experts.touched(tokens_per_stream) * expert_bytes
+    stream_bytes = share.streams * (-(-touched_parts // EXPERT_PARTS) + shared_bytes)
+    return Op(
+        Category.MLP,
+        gemms=tuple(gemms),
+        vector_ops=m * experts.active * biases * elements.BIAS_OPS,
+        stream=Stream.WEIGHTS,
+        stream_bytes=stream_bytes,
+    )
 
 
 def replay_op(model: Model, share: Share, *, damped: bool = False) -> Op:
     """Read the cached outputs of replaying sequences and add them to the residual.
 
-    Damped outputs are scaled, an operation an element, and written back.
+    Damped outputs are scaled, which takes one operation per element, and written back.
     """
-    rows, columns = share.rows, share.columns(model.body.hidden_size)
+    columns = share.columns(model.body.hidden_size)
+    ops_per_element = elements.RESIDUAL_OPS + damped
+    transfers = 1 + damped
     return Op(
         Category.REPLAY,
-        vector_ops=rows * columns * (elements.RESIDUAL_OPS + damped),
-        replay_bytes=rows * model.replay.bytes_of(columns) * (1 + damped),
+        vector_ops=share.rows * columns * ops_per_element,
+        replay_bytes=share.rows * model.replay.bytes_of(columns) * transfers,
     )

@@ -1,8 +1,8 @@
-"""What a layer-step, a head or a prefill asks of a core, without saying how long it takes.
+"""Operations of a layer-step, a head or a prefill on one core, without their time.
 
 An :class:`Op` is a stretch of work that one core does for its sequences: matrix products whose
 operands stream in (weights, or K and V), element operations, and bytes. All figures are for one
-core; a machine of several cores runs one list of ops on each.
+core. A machine of several cores runs one list of ops on each of them.
 
 Simplifications: element operations are counted per element
 (:mod:`carsim.workload.elements`). Embedding look-ups (one row per token) and RQ-VAE pixel decoding
@@ -11,15 +11,21 @@ are left out.
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Any, NamedTuple
+from fractions import Fraction
+from typing import Literal, NamedTuple
 
-from carsim.workload.body import Product
+import numpy as np
+from numpy.typing import NDArray
+
+from carsim.base.units import Whole
+from carsim.workload.body import Body, Product
 from carsim.workload.elements import BIAS_OPS, logarithms
 from carsim.workload.model import BIAS_BYTES, Model
+from carsim.workload.precision import Role
 
 
 class Category(IntEnum):
-    """Where time goes; every cycle of a run belongs to exactly one of these."""
+    """Category of time; every cycle of a run belongs to exactly one."""
 
     QKV = 0
     ATTENTION = 1
@@ -48,29 +54,44 @@ CATEGORY_LABELS = (
 
 
 class Stream(IntEnum):
-    """Which operand of an op comes from memory; each has its place in the board's memories."""
+    """Operand of an op that comes from memory; ``machine.placement`` says from which memory."""
 
     NONE = 0
     WEIGHTS = 1
     KV = 2
     HEAD = 3
+    FAR_KV = 4
+
+    @property
+    def is_kv(self) -> bool:
+        """Keys and values, of which each core reads those of its own sequences."""
+        return self in (Stream.KV, Stream.FAR_KV)
 
 
-Count = Any
-"""A whole number, or an int64 array with a number for each phase and core.
+Count = int | NDArray[np.integer]
+"""A whole number; or one for each phase and lane, int64[n, K], an axis of 1 where all are equal.
 
 Everything in this module is arithmetic, so that one call serves many phases that differ in how many
 sequences a core has or in how many tokens they attend to.
 """
 
 
+FULL_RATE = Fraction(1)
+"""Cycles in which the port of a buffer reads what the array takes in a cycle, if it keeps up."""
+
+
 class Gemm(NamedTuple):
-    """``copies`` products of an ``m x k`` activation block with a ``k x n`` operand."""
+    """``copies`` products of an ``m x k`` activation block with a ``k x n`` operand.
+
+    ``read_cycles`` is how long the port of the weight buffer reads what the array takes in a cycle:
+    1 unless weights are wider than the port (:attr:`carsim.workload.model.Model.read_cycles`).
+    """
 
     m: Count
     k: Count
     n: Count
     copies: Count = 1
+    read_cycles: Fraction = FULL_RATE
 
     @property
     def macs(self) -> Count:
@@ -90,9 +111,15 @@ class Op(NamedTuple):
         stream_bytes: Bytes of that operand.
         replay_bytes: Bytes read from or written to the memory of the replay cache.
         kv_side_bytes: Bytes of K and V written, or of a scored key read, beside the stream.
+        far_side_bytes: Bytes of K and V that move to the memory of older ones, written there.
         gathered_elements: Activations that all cores need next, if each computed its columns.
         scan_cycles: Serial cycles before the array may start.
-        held_back: The operand is asked for after them, as it is not known before what it is.
+        held_back: The operand is requested after ``serial_vector_ops`` and ``scan_cycles``, which
+            decide what it is.
+        operand: Name of the operand, such as ``W_down``; empty without one.
+        exponentials: Scores that pass a softmax beside the array: maximum, exponential and sum of
+            each. A unit of their own takes them, or the lanes of the vector unit do.
+        is_shared: The operand goes to all cores at work where it is K and V, as weights do.
     """
 
     category: Category
@@ -103,14 +130,41 @@ class Op(NamedTuple):
     stream_bytes: Count = 0
     replay_bytes: Count = 0
     kv_side_bytes: Count = 0
+    far_side_bytes: Count = 0
     gathered_elements: Count = 0
     scan_cycles: Count = 0
     held_back: bool = False
+    operand: str = ""
+    exponentials: Count = 0
+    is_shared: bool = False
 
     @property
     def macs(self) -> Count:
         """Multiply-accumulates of the op."""
         return sum([gemm.macs for gemm in self.gemms])
+
+
+class OnChip(NamedTuple):
+    """What a core keeps on chip while many tokens pass a product, or many queries attention.
+
+    Attributes:
+        activation_bytes: Bytes of its activation buffer.
+        weight_bytes: Bytes of the slice of a matrix that stays while tokens pass: half of the
+            weight buffer, as the other half takes in the next slice.
+        query_tile: Queries of one head whose scores are under way at once; 0: as many as the
+            activation buffer holds.
+        loop_order: What stays on chip: ``tokens`` while weights pass, ``weights`` while tokens
+            pass, or ``best``, whichever moves fewer bytes in a block.
+        deals: Cores that the tokens of a share are dealt to, each with its own part of them.
+        columns: Cores that the columns of a matrix are split over.
+    """
+
+    activation_bytes: Count
+    weight_bytes: Count
+    query_tile: int
+    loop_order: Literal["tokens", "weights", "best"]
+    deals: int = 1
+    columns: int = 1
 
 
 class Share(NamedTuple):
@@ -124,19 +178,21 @@ class Share(NamedTuple):
         of: Cores that share every matrix.
         streams: How often the weights are streamed to this core.
         tokens: Tokens of each sequence, more than one in a prompt.
+        on_chip: Buffers of a core, for blocks that take many tokens through them in tiles.
     """
 
     rows: Count
     of: int = 1
     streams: Count = 1
     tokens: int = 1
+    on_chip: OnChip | None = None
 
     @property
     def m(self) -> Count:
         """Tokens of all its sequences, the rows of its products."""
         return self.rows * self.tokens
 
-    def columns(self, n: Count) -> Count:
+    def columns(self, n: Whole) -> Whole:
         """Columns, or heads, of the core with the largest share of n."""
         return -(-n // self.of)
 
@@ -149,8 +205,23 @@ _CATEGORIES: Mapping[Product, Category] = {
 }
 
 
-def linear_op(model: Model, product: Product, share: Share, inputs: int, *columns: int) -> Op:
-    """Products with weight matrices of the same inputs, biases and tables included.
+_ROLES: Mapping[Product, Role] = {
+    "qkv": "attention_qkv",
+    "out": "attention_output",
+    "gate_up": "mlp",
+    "down": "mlp",
+}
+
+
+def linear_op(
+    model: Model,
+    product: Product,
+    share: Share,
+    inputs: int,
+    *columns: int,
+    role: Role | None = None,
+) -> Op:
+    """Products of one input with several weight matrices, biases and tables included.
 
     Args:
         model: The model.
@@ -158,18 +229,53 @@ def linear_op(model: Model, product: Product, share: Share, inputs: int, *column
         share: The share of a core.
         inputs: Rows of every matrix.
         columns: Columns of each matrix on this core.
+        role: Role of the matrices, which sets their precision; None: that of the product.
     """
-    m, outputs, has_bias = share.m, sum(columns), product in model.body.biases
-    nbytes = model.weights.bytes_of(inputs * outputs) + BIAS_BYTES * outputs * has_bias
+    role = role or _ROLES[product]
+    precision = model.precision_of(role)
+    outputs = sum(columns)
+    biases = outputs if product in model.body.biases else 0
+    nbytes = precision.bytes_of(inputs * outputs)
+    nbytes += BIAS_BYTES * biases + model.table_bytes(product)
+    polishing_ops = logarithms(model, product, share.m * inputs)
     return Op(
         _CATEGORIES[product],
-        gemms=tuple(weight_gemm(model, m, inputs, n) for n in columns),
-        vector_ops=logarithms(model, product, m * inputs) + m * outputs * BIAS_OPS * has_bias,
+        gemms=tuple(weight_gemm(model, role, m=share.m, k=inputs, n=n) for n in columns),
+        vector_ops=polishing_ops + share.m * biases * BIAS_OPS,
         stream=Stream.WEIGHTS,
-        stream_bytes=share.streams * (nbytes + model.table_bytes(product)),
+        stream_bytes=share.streams * nbytes,
+        operand="router" if role == "router" else operand_name(model.body, product),
     )
 
 
-def weight_gemm(model: Model, m: Count, k: int, n: int, copies: Count = 1) -> Gemm:
-    """Products with ``k x n`` weight matrices, of which pruned weights are skipped."""
-    return Gemm(m, model.weights.kept(k), n, copies)
+def operand_name(body: Body, product: Product) -> str:
+    """Names of the matrices of a product, as papers write them."""
+    if product == "gate_up" and body.mlp != "gated":
+        return "W_up"
+    return {"qkv": "W_q, W_k, W_v", "out": "W_o", "gate_up": "W_gate, W_up", "down": "W_down"}[
+        product
+    ]
+
+
+def weight_gemm(  # noqa: PLR0913 - the sizes of a product, by name
+    model: Model, role: Role, *, m: Count, k: int, n: int, copies: Count = 1
+) -> Gemm:
+    """Products with ``k x n`` weight matrices, of which pruned weights are skipped.
+
+    Args:
+        model: The model.
+        role: Role of the matrices, whose precision says how many weights are left, and how long the
+            weight buffer is read.
+        m: Rows of activations.
+        k: Inputs of a matrix.
+        n: Outputs of a matrix.
+        copies: Number of matrices.
+    """
+    weights_per_output = model.precision_of(role).kept(k)
+    return Gemm(
+        m,
+        k=weights_per_output,
+        n=n,
+        copies=copies,
+        read_cycles=model.read_cycles.get(role, FULL_RATE),
+    )

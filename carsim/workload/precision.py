@@ -1,14 +1,16 @@
 """Bits per element of what is stored and moved, with what quantisation and pruning add."""
 
+import re
 from fractions import Fraction
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, ClassVar, Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from carsim.base.section import FieldError, Section
+from carsim.base.section import FieldError, GrownSection, Section
 from carsim.base.sizes import NonNegativeInt, PositiveInt
-from carsim.base.units import rational, scaled
+from carsim.base.units import Whole, rational, scaled
+from carsim.base.yaml_file import shown
 
 Share = Annotated[float, Field(ge=0.001, le=1, allow_inf_nan=False)]
 Bits = Annotated[float, Field(ge=0.1, le=64, allow_inf_nan=False)]
@@ -46,8 +48,8 @@ class Precision(Section):
         overhead = Fraction(self.scale_bits + self.zero_bits, self.group) if self.group else 0
         return rational(Fraction(str(self.bits)) + overhead)
 
-    def bytes_of(self, elements: Any) -> Any:
-        """Bytes of ``elements`` stored elements (a number or an int64 array), rounded up."""
+    def bytes_of(self, elements: Whole) -> Whole:
+        """Bytes of ``elements`` stored elements, rounded up."""
         return scaled(elements, self._bytes_per_element)
 
     @cached_property
@@ -80,3 +82,102 @@ class WeightPrecision(Precision):
     @cached_property
     def _density(self) -> Fraction:
         return rational(self.density)
+
+
+Role = Literal[
+    "attention_qkv",
+    "attention_output",
+    "mlp",
+    "experts",
+    "shared_experts",
+    "router",
+    "embedding",
+    "head",
+    "norms",
+]
+"""Role of a weight tensor, by which its precision may differ from that of the others."""
+
+ROLES: tuple[Role, ...] = get_args(Role)
+
+
+class WeightsByRole(GrownSection):
+    """Precision of the weights of single roles, where it is not that of ``model.weights``."""
+
+    later: ClassVar[frozenset[str]] = frozenset({"attention", *ROLES})
+
+    attention: WeightPrecision | None = Field(
+        None, description="short for attention_qkv and attention_output"
+    )
+    attention_qkv: WeightPrecision | None = Field(
+        None, description="projections before attention; all of latent attention but its output"
+    )
+    attention_output: WeightPrecision | None = Field(
+        None, description="projection of what attention puts out"
+    )
+    mlp: WeightPrecision | None = Field(None, description="MLPs that all tokens go through")
+    experts: WeightPrecision | None = Field(None, description="experts that a router chooses")
+    shared_experts: WeightPrecision | None = Field(
+        None, description="experts that all tokens go through"
+    )
+    router: WeightPrecision | None = Field(None, description="scores of the experts")
+    embedding: WeightPrecision | None = Field(
+        None, description="embedding of tokens; no effect where it is the head's own matrix"
+    )
+    head: WeightPrecision | None = Field(None, description="classifier, or depth transformer")
+    norms: WeightPrecision | None = Field(
+        None, description="norms, whose bytes are counted only where this is given"
+    )
+
+    def of(self, role: Role) -> WeightPrecision | None:
+        """Precision of a role; None where it does not differ.
+
+        >>> WeightsByRole(attention=WeightPrecision(bits=8)).of("attention_output").bits
+        8.0
+        """
+        precision: WeightPrecision | None = getattr(self, role)
+        if precision is None and role in ("attention_qkv", "attention_output"):
+            return self.attention
+        return precision
+
+
+def _listed_layers(value: object) -> object:
+    """Layers with each range such as ``"0-3"`` spelled out; what is none is left as it is."""
+    if not isinstance(value, tuple | list):
+        return value
+    layers: list[object] = []
+    for entry in value:
+        ends = re.fullmatch(r"([0-9]{1,4})-([0-9]{1,4})", entry) if isinstance(entry, str) else None
+        if ends is None:
+            layers.append(entry)
+        elif int(ends[1]) > int(ends[2]):
+            raise FieldError("", f"{shown(entry)} ends before it begins", "swap its ends")
+        else:
+            layers += range(int(ends[1]), int(ends[2]) + 1)
+    return tuple(layers)
+
+
+class WeightsOfLayers(WeightsByRole):
+    """Precision of the weights of single roles in some layers.
+
+    It goes before that of ``model.weights_by_role``. Embedding, head and norms have no layers.
+    """
+
+    later: ClassVar[frozenset[str]] = WeightsByRole.later
+
+    layers: Annotated[tuple[NonNegativeInt, ...], BeforeValidator(_listed_layers)] = Field(
+        description="layers, counted from 0; a range may be written as 0-3"
+    )
+
+    @model_validator(mode="after")
+    def _are_of_layers(self) -> "WeightsOfLayers":
+        if not self.layers:
+            raise FieldError("layers", "is empty", "list layers, or leave the entry out")
+        for role in OUTSIDE:
+            if self.of(role) is not None:
+                problem = f"the role {role} lies outside of the layers"
+                raise FieldError(role, problem, "give it in weights_by_role")
+        return self
+
+
+OUTSIDE: tuple[Role, ...] = ("embedding", "head", "norms")
+"""Roles that no layer has, or whose precision is counted for all layers together."""

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from carsim import Workload, load_design, load_trace, override, run
+from carsim.account.row import RowResult
 from carsim.cost.fit import check_fit
 from carsim.machine.hardware import Hardware
-from carsim.machine.row import RowResult
 from carsim.validate import paper
 from studies.claims.tables import Finding, row_of, table
 from studies.table import percent

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from carsim import Design, Trace, load_design, override
+from carsim.account.variants import own_variant
 from carsim.base.units import GB
 from carsim.cost.capacity import MemoryUse
 from carsim.decisions.trace.file import filed
 from carsim.explore.evaluate import Asked, Fitted, Machines
-from carsim.machine.variants import own_variant
 from carsim.runs.pipeline import fit_of, sources_of
 from studies.content import ROOT, Row
 from studies.league.cells import Bench, Contestant

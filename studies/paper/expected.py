@@ -6,7 +6,8 @@ with n computing sequences, and thousands of candidates can be held against the 
 decisions. Each is scaled to the dense row by its clock.
 
 Simplification, checked by simulating members with drawn decisions: attention is simulated at a few
-contexts and interpolated linearly between them. Keys of sparse rows are counted as one run.
+contexts and interpolated linearly between them. Keys of sparse rows are counted as one run. The
+MLP writes its output for later replay in the dense row too: a few KiB beside all weights.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,9 +21,10 @@ from carsim.decisions.attention import AttentionPolicy
 from carsim.decisions.replay import FASTCAR
 from carsim.design import Design
 from carsim.hardware.schedule import BASELINE, SCHEDULES
-from carsim.machine.cases import AttendCases, MlpCases
+from carsim.machine.cases import Cases, RowCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
+from carsim.program.reads import Reads
 from carsim.validate.paper import DENSE, PAPER_VIDEO, PaperRow
 from studies.paper.candidates import Candidate, candidate_design, replay_probability
 
@@ -65,23 +67,25 @@ class PhaseCycles:
         design = candidate_design(base, candidate, clock_mhz)
         self.clock_mhz = clock_mhz
         self._layers = design.model.body.n_layers
-        phases, batch = Phases(Hardware(design)), candidate.batch
+        phases = Phases(Hardware(design))
+        batch = candidate.batch
         self._prefill = int(phases.prefill_layer(PAPER_VIDEO.prompt_tokens).cycles[0])
-        output = int(phases.output().cycles[0])
-        self._projections = int(phases.qkv(FASTCAR).cycles[0]) + output
-        tokens = np.array(CONTEXTS)
-        reads = AttendCases(tokens, np.ones_like(tokens), tokens)
-        attention = phases.attention(FASTCAR, reads)
+        layer = phases.program(FASTCAR, decided=True).layers[0]
+        block_of = {block.name: block for block in layer}
+        output = int(phases.of(block_of["output"], Cases()).cycles[0])
+        self._projections = int(phases.of(block_of["qkv"], Cases()).cycles[0]) + output
+        attention = phases.of(block_of["attention"], Cases(Reads.of_tokens(CONTEXTS)))
         self._attention = tuple(attention.cycles.tolist())
+        mlp = block_of["mlp"]
         # Known after Q, the decisions have at least as long as known after attention.
         known = 0 if design.machine.decision_at == "residual" else output
-        everyone = np.ones((1, batch), np.bool_)
-        self._dense = int(phases.mlp(BASELINE, MlpCases(everyone, None)).cycles[0])
+        everyone = Cases(rows=RowCases(np.ones((1, batch), np.bool_), None))
+        self._dense = int(phases.of(mlp, everyone, BASELINE).cycles[0])
         computing = np.tri(batch + 1, batch, -1, np.bool_)
         schedule = SCHEDULES[design.policy.schedule]
-        known = min(known, phases.hw.dispatch_cycles(schedule))
-        cases = MlpCases(computing, np.full(batch + 1, known))
-        self._by_computing = phases.mlp(schedule, cases).cycles.astype(np.float64)
+        known = min(known, phases.machine.dispatch_cycles(schedule))
+        cases = Cases(rows=RowCases(computing, np.full(batch + 1, known)))
+        self._by_computing = phases.of(mlp, cases, schedule).cycles.astype(np.float64)
 
     def seconds(self, row: PaperRow, candidate: Candidate, *, prefill: bool = True) -> float:
         """Expected latency of a row.

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from carsim.account.simulation import Simulation, simulate_policy
 from carsim.decisions.trace import load_trace
 from carsim.design import load_design
 from carsim.machine.batches import Batches, make_batches
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
-from carsim.machine.simulate import Simulation, simulate
 from carsim.runs.pipeline import sources_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,7 +39,7 @@ def make_point(steps: int | None = None) -> Point:
         taken = np.unique(np.linspace(0, video.n_steps - 1, steps).astype(int))
     phases = Phases(Hardware(design))
     plan = Plan(phases, video, attention, "drs", whole.rule, tuple(taken.tolist()))
-    return Point(plan, whole.part(taken, most=1))
+    return Point(plan, whole.at_steps(taken, n_batches=1))
 
 
 def run_point(point: Point) -> Simulation:
@@ -47,4 +47,4 @@ def run_point(point: Point) -> Simulation:
     plan = point.plan
     fresh = Phases(Hardware(plan.hw.design))
     again = Plan(fresh, plan.video, plan.attention, plan.schedule, plan.rule, plan.steps)
-    return simulate(again, point.batches)
+    return simulate_policy(again, point.batches)

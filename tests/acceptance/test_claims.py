@@ -52,7 +52,7 @@ def test_the_command_prints_the_page_of_every_claim() -> None:
         CliRunner().invoke(validate, ["claims", *options], standalone_mode=False).output
         for options in ([], ["--json"])
     )
-    assert page == (ROOT / "docs/claims.md").read_text(encoding="utf-8")
+    assert page == (ROOT / "docs/reference/claims.md").read_text(encoding="utf-8")
     for row in claims():
         assert row["claim"].replace("|", "\\|") in page
     assert json.loads(printed)["claims"] == claims()

@@ -58,6 +58,31 @@ def test_the_table_names_axes_goals_and_knee(stored: Path, monkeypatch: pytest.M
     assert "2 of 3 rows are shown, from one end to the other, and the knee" in call(stored).output
 
 
+def test_a_share_thins_the_printed_front_and_leaves_the_files_whole(stored: Path) -> None:
+    whole = json.loads(call(stored, "--json").output)
+    out = stored / "thin"
+    thin = json.loads(call(stored, "--json", "--within", "0.3", "--out", out).output)
+    assert thin["front"] == whole["front"]
+    assert len(pd.read_csv(out / "pareto.csv")) == len(whole["front"])
+    assert {*thin["representatives"]} < {*whole["representatives"]}
+    points = {each["point"]: [each[name] for name in GOALS] for each in whole["front"]}
+    (knee,) = (each["point"] for each in whole["front"] if each["knee"])
+    assert knee in thin["representatives"]
+    for values in points.values():
+        assert any(
+            all(a <= 1.3 * b for a, b in zip(points[other], values, strict=True))
+            for other in thin["representatives"]
+        )
+    text = " ".join(call(stored, "--within", "0.3").output.split())
+    rows = len(thin["representatives"])
+    assert f"{rows} row" in text
+    assert f"for {len(points)} points: each stands for those that are at most 30 % better" in text
+    assert (
+        "--within go with --front"
+        in CliRunner().invoke(carsim, ["report", str(stored), "--within", "0.1"]).output
+    )
+
+
 def test_a_note_on_decisions_has_their_label_in_full() -> None:
     label = f"stated, {'x' * 99}"
     note = origin_note(pd.DataFrame({"decisions": [label, None]}))

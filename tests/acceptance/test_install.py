@@ -161,14 +161,20 @@ def test_the_wheel_holds_the_package_and_its_data_only(wheel: Path) -> None:
         if path.is_file()
     }
     included = TOML["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-    traces = {path for name, path in included.items() if name.startswith("traces/")}
-    assert {f"carsim/{name}" for name in included if name.startswith("traces/")} == traces
+    files = {name: path for name, path in included.items() if name != "configs"}
+    ideas = {path for path in files.values() if path.startswith("carsim/idea/data/")}
+    decoded = {"small.safetensors", "codebook_512.npz", "scenes.npz"}
+    assert {Path(path).name for path in ideas} == decoded
+    traces = {*files.values()} - ideas
+    assert {f"carsim/{name}" for name, path in files.items() if path not in ideas} == traces
+    assert len(traces | ideas) == len(files)  # nothing lies twice
     assert {"carsim/traces/vilau_8f.npz", "carsim/traces/published_80_correlated.npz"} <= traces
     assert {"carsim/py.typed", "carsim/hardware/memory/standards.csv"} <= package
     assert "carsim/design/presets/board/zcu102.yaml" in package
     assert "carsim/configs/zcu102.yaml" in designs
-    assert {name for name in names if ".dist-info/" not in name} == package | designs | traces
-    assert wheel.stat().st_size < 20e6
+    held = {name for name in names if ".dist-info/" not in name}
+    assert held == package | designs | traces | ideas
+    assert wheel.stat().st_size < 22e6
 
 
 def test_an_unpacked_wheel_runs_on_a_trace_by_name(wheel: Path, tmp_path: Path) -> None:
@@ -189,8 +195,91 @@ def test_an_unpacked_wheel_runs_on_a_trace_by_name(wheel: Path, tmp_path: Path) 
         ).stdout
 
     assert "vilau_8f_r80.npz" in call("trace", "list")
-    assert "FastCar + DRS takes " in call("run", "zcu102", "--trace", "vilau_8f")
+    assert "policy     FastCar + DRS; " in call("run", "zcu102", "--trace", "vilau_8f")
     assert not list(empty.iterdir())
+
+
+RECIPE = """\
+name: mine
+output: mine.npz
+decoded: {name: small-128, n_layers: 4, hidden_size: 128, n_heads: 1, n_kv_heads: 1, head_dim: 8,
+  ffn_size: 1024}
+weights: small.safetensors
+codebook: codebook_512.npz
+scenes: SCENES
+n_frames: 2
+prompt_tokens: 62
+tau: -0.05
+rule: {kind: residual_norm}
+attention: {kind: dense}
+seed: 1
+clips: [{scene: still_0, caption: a walk}]
+"""
+
+
+class Unpacked:
+    """An unpacked wheel, and an empty folder in which its command runs.
+
+    Args:
+        wheel: The wheel.
+        folder: Where both are made.
+    """
+
+    def __init__(self, wheel: Path, folder: Path) -> None:
+        self.package = folder / "package"
+        self.empty = folder / "empty"
+        self.empty.mkdir()
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(self.package)
+
+    def call(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Run ``carsim ARGUMENTS`` in the empty folder."""
+        return subprocess.run(
+            [sys.executable, "-P", "-m", "carsim", *arguments],
+            cwd=self.empty,
+            env=os.environ | {"PYTHONPATH": str(self.package)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+def test_an_unpacked_wheel_captures_with_its_small_model(wheel: Path, tmp_path: Path) -> None:
+    """A recipe names shipped files without a path, and others with --also-from."""
+    unpacked = Unpacked(wheel, tmp_path)
+    idea = unpacked.empty / "idea.py"
+    idea.write_bytes((ROOT / "docs/ideas/residual_norm.py").read_bytes())
+    recipe = unpacked.empty / "mine.yaml"
+    recipe.write_text(RECIPE.replace("SCENES", "scenes.npz"))
+    command = ("capture", "mine.yaml", "--plugin", "idea.py", "--workers", "1")
+    done = unpacked.call(*command)
+    assert done.returncode == 0, done.stderr
+    assert "512 steps, 4 layers, 2 rows" in done.stdout
+
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    scenes = elsewhere / "own.npz"
+    scenes.write_bytes((unpacked.package / "carsim/idea/data/scenes.npz").read_bytes())
+    recipe.write_text(RECIPE.replace("SCENES", "../elsewhere/own.npz"))
+    refused = unpacked.call(*command, "--overwrite")
+    assert refused.returncode == 2
+    assert "lies outside of the recipe's folder" in refused.stderr
+    allowed = unpacked.call(*command, "--overwrite", "--also-from", str(elsewhere))
+    assert allowed.returncode == 0, allowed.stderr
+    assert allowed.stdout.splitlines()[-1] == done.stdout.splitlines()[-1]  # an equal trace
+
+
+@pytest.mark.skipif("CARSIM_LONG" not in os.environ, reason="two minutes; set CARSIM_LONG")
+def test_an_unpacked_wheel_takes_an_idea_to_its_page(wheel: Path, tmp_path: Path) -> None:
+    """The short form, in an empty folder, with nothing of the checkout but its libraries."""
+    unpacked = Unpacked(wheel, tmp_path)
+    idea = unpacked.empty / "my.py"
+    idea.write_bytes((ROOT / "docs/ideas/residual_norm.py").read_bytes())
+    done = unpacked.call("idea", "my.py")
+    assert done.returncode == 0, done.stderr
+    page = (unpacked.empty / "my/idea.html").read_text(encoding="utf-8")
+    assert "Few scenes: 5" in page
+    assert (unpacked.empty / "my/idea.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_the_source_archive_builds_the_same_wheel(wheel, tmp_path, monkeypatch):

@@ -24,12 +24,12 @@ COLUMN = """() => {
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
-    save_report(tiny_report(), folder / "run")
+    save_report(tiny_report(), folder / "run", timeline=(16, 18))
     sweep(make_study(folder, objectives=["seconds_per_video", "dsp"]), folder / "out", workers=0)
     return {name: write_page(folder / name) for name in ("run", "out")}
 
 
-@pytest.mark.parametrize(("name", "charts"), [("run", 3), ("out", 1)])
+@pytest.mark.parametrize(("name", "charts"), [("run", 4), ("out", 1)])
 def test_a_page_works_and_says_nothing_on_the_console(browser, pages, name, charts):
     # A script, a style or a picture that the policy forbids would be told, too.
     said = []
@@ -37,11 +37,29 @@ def test_a_page_works_and_says_nothing_on_the_console(browser, pages, name, char
         page.on("console", lambda message: said.append(message.text))
         page.goto(pages[name].as_uri())
         page.wait_for_selector(f".live >> nth={charts - 1}")
-        page.wait_for_selector(".points path, .lines path", state="attached")
-        assert page.locator(".live").count() == charts <= page.locator("svg.main-svg").count()
+        page.wait_for_selector(".points path, .lines path, canvas", state="attached")
+        assert page.locator(".live").count() == charts
         numbers = page.evaluate(COLUMN)
         assert len(set(numbers)) > 1
         for reverse in (False, True):
             page.keyboard.press("Enter")
             assert page.evaluate(COLUMN) == sorted(numbers, reverse=reverse)
     assert said == []
+
+
+def test_a_click_on_a_slice_of_the_timeline_explains_it_and_arrows_are_drawn(browser, pages):
+    with closing(browser.new_page()) as page:
+        page.goto(pages["run"].as_uri())
+        page.wait_for_selector("#timeline .bars path")
+        assert page.locator("#timeline .scatterlayer .lines path").count() > 0
+        told = page.locator("#timeline .told")
+        assert told.inner_text() == "A click on a slice explains it."
+        page.locator("#timeline").scroll_into_view_if_needed()
+        slices = [each.bounding_box() for each in page.locator("#timeline .bars path").all()]
+        box = max(slices, key=lambda box: box["width"])
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        page.wait_for_function(
+            "/ cycles/.test(document.querySelector('#timeline .told').textContent)"
+        )
+        assert "layer" in told.inner_text() or "waits" in told.inner_text()

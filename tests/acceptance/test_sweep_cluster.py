@@ -55,7 +55,8 @@ def cluster(folder, workers):
             process.wait()
 
 
-def test_a_cluster_gives_the_same_answers_though_a_worker_is_killed(tmp_path):
+def test_a_cluster_gives_the_same_answers_though_a_worker_is_killed(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(dask, "WATCH_S", 0.0)
     study = make_study(tmp_path, axes=AXES)
     expected = sweep(study, workers=0).drop(columns="seconds")
     killed = []
@@ -70,6 +71,7 @@ def test_a_cluster_gives_the_same_answers_though_a_worker_is_killed(tmp_path):
             fill(store, study, scheduler=address, tell=kill_one)
             frame = frame_of(store).drop(columns="seconds")
     assert killed[0] < 114
+    assert "is lost; 2 workers left; its points are evaluated again by others" in caplog.text
     pd.testing.assert_frame_equal(frame, expected)
 
 

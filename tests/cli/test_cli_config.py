@@ -56,7 +56,10 @@ def test_a_new_design_is_printed_or_written_once_and_loads(prints, refuses, tmp_
     wish = ("config", "new", "--board", "kv260", "--model", "tinyllama_1b")
     wish += ("--workload", "text:63+1")
     text = prints(*wish)
-    assert prints(*wish, "--out", path).startswith(f"Written to {path}: ")
+    precision, quality, written = prints(*wish, "--out", path).splitlines()
+    assert precision == "carsim chose the precision W4.125 A8 KV8."
+    assert quality.startswith("The model itself has W8.125 A8 KV8; ")
+    assert written.startswith(f"Written to {path}: ")
     assert path.read_text(encoding="utf-8") == text
     assert load_design(str(path)).board.name == "KV260"
     line = f"carsim: {path}: is there already; name another file or remove it\n"

@@ -40,6 +40,7 @@ def refused(call, monkeypatch):
         ("optuna", ["search", "study.yaml", "--out", "OUT", "--points", "3"]),
         ("distributed", ["sweep", "study.yaml", "--out", "OUT", "--scheduler", "tcp://nowhere:1"]),
         ("dash", ["studio", "--no-browser"]),
+        ("torch", ["measure", "--backend", "torch", "--out", "OUT"]),
     ],
 )
 def test_nothing_is_begun_without_it(refused, tmp_path, missing, arguments):
@@ -64,7 +65,7 @@ def test_no_recipe_is_decoded_if_the_next_lacks_a_file(call, monkeypatch, tmp_pa
     monkeypatch.setattr(capture, "prepare", never)
     recipe = make_recipe(tmp_path, weights="gone.safetensors")
     problem = "cannot be read: No such file or directory; check recipe tiny; "
-    problem += "those of carsim's model are in a checkout alone"
+    problem += "carsim ships small.safetensors, codebook_512.npz, scenes.npz"
     line = f"carsim: {tmp_path / 'gone.safetensors'}: {problem}\n"
     assert call("capture", recipe) == (2, "", line)
 

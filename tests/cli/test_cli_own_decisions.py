@@ -52,9 +52,9 @@ def columns_hold(name, heading, axes=()):
 def test_a_run_calls_them_by_their_label(call, prints, own, tmp_path):
     out = tmp_path / "out"
     printed = prints("run", own[0], "--trace", own[1], "--out", out, "--timeline", "20:22")
-    assert f"{LABEL} + DRS takes " in printed
+    assert f"policy     {LABEL} + DRS; " in printed
     assert "FastCar" not in printed
-    assert "Decisions: own decisions" in printed
+    assert "replay; own decisions" in " ".join(printed.split())
     assert call("report", out)[0] == 0
     for name in ("summary.json", "comparison.csv", "timeline.json", "report.html"):
         text = (out / name).read_text(encoding="utf-8")

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from commands import call
 
 from carsim.report.stored import sealed
 
@@ -52,6 +53,9 @@ def test_other_inputs_are_named_with_the_figures_that_they_moved(call, ran):
     assert (status, err) == (1, "")
     assert " figures differ." in out
     assert "dense, static: latency_s" in out
+    (line,) = (line for line in out.splitlines() if "dense, static: latency_s " in line)
+    stored, now, change = line.split()[-4:-1] if line.endswith("%") else line.split()[-3:]
+    assert float(change.rstrip("%")) == pytest.approx(100 * (float(now) / float(stored) - 1), 0.1)
     assert "design_sha256" in out
     found = json.loads(call("run", ran, "--json")[1])
     latency = next(each for each in found["moved"] if each["path"] == "dense, static: latency_s")
@@ -63,15 +67,23 @@ OWN = {"plugins": {"own.py": "0" * 64}}
 BAD = [
     (("--batch", "4"), {}, "ran: is repeated as it was run; leave"),
     ((), {"command": ""}, "holds no command; repeat it in Python"),
-    ((), OWN, "was made with plugins that are not loaded: own.py; name them with --pl"),
-    ((), {"command": "carsim run toy.yaml --plugin evil.py"}, "cannot be used (No such option"),
+    ((), OWN, "was made with the plugin own.py, which is not loaded; add --plugin own.py"),
+    ((), {"command": "carsim run toy.yaml --out evil"}, "cannot be used (No such option"),
     ((), {"command": "carsim run 'toy.yaml"}, "cannot be used (No closing quotation); run again"),
 ]
 
 
+def test_a_stored_command_never_loads_a_plugin(ran):
+    Path("evil.py").write_text("raise SystemExit('loaded')")
+    command = json.loads(Path(ran, "summary.json").read_text())["manifest"]["command"]
+    rewritten(ran, command=f"{command} --plugin evil.py")
+    done = call("run", ran)
+    assert done.status == 0, done.err
+    assert "figures are the same" in done.out
+
+
 @pytest.mark.parametrize(("options", "stated", "message"), BAD)
 def test_what_cannot_be_repeated_is_one_line(refuses, ran, options, stated, message):
-    Path("evil.py").write_text("raise SystemExit('loaded')")
     rewritten(ran, **stated)
     line = refuses("run", ran, *options)
     assert message in line

@@ -2,10 +2,13 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
+from carsim.base.errors import InputError
 from carsim.cli.validate import validate
 from carsim.metrics.comparison import Comparison
 from carsim.validate import PART_NAMES, parts
@@ -62,3 +65,14 @@ def test_json_has_all_rows(found: dict[str, Part]) -> None:
     assert group["carsim"]["worst"] == pytest.approx(0.1)
     assert group["rival"]["mean"] == pytest.approx(0.1)
     assert [row["ok"] for row in group["rows"]] == [True, False]
+
+
+def test_a_folder_goes_with_replay_alone(found: dict[str, Part], tmp_path: Path) -> None:
+    with pytest.raises(click.UsageError, match="FOLDER goes with replay"):
+        CliRunner().invoke(
+            validate, ["boards", str(tmp_path)], standalone_mode=False, catch_exceptions=False
+        )
+    with pytest.raises(InputError, match="is no folder of carsim measure"):
+        CliRunner().invoke(
+            validate, ["replay", str(tmp_path)], standalone_mode=False, catch_exceptions=False
+        )

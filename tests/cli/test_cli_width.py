@@ -24,7 +24,8 @@ COMMANDS = (
     "trace info toy.npz",
     "trace list toy.npz other_captured_under_a_long_name.npz",
     "config list --presets",
-    *(f"{command} --help" for command in ("run", "report", "validate")),
+    "reproduce fastcar",
+    *(f"{command} --help" for command in ("run", "report", "validate", "measure", "reproduce")),
 )
 
 
@@ -75,10 +76,14 @@ def numbers(lines):
     return set(re.findall(r"[0-9]+(?:[.,][0-9]+)*", "\n".join(lasting)))
 
 
-def test_a_pipe_is_plain_and_unwrapped(lines):
+def test_a_pipe_is_plain_and_keeps_tables_whole(lines):
+    """The first screen and texts are wrapped for people, tables stay whole for programs."""
     printed = lines("run toy.yaml --trace toy.npz")
     assert "\x1b" not in "".join(printed)
-    assert max(map(len, printed)) > 200, "an answer is one line"
+    assert max(map(len, printed)) <= 80
+    full = lines("run toy.yaml --trace toy.npz --full")
+    assert max(len(line) for line in full if line.startswith(" latency of a batch [s]")) > 80
+    assert max(len(line) for line in full if line.startswith("- ")) <= 80
     assert max(map(len, lines("run toy.yaml --trace toy.npz", 120))) <= 120
     assert any(load_trace("toy.npz").sha256 in line for line in lines("trace info toy.npz"))
 

@@ -6,7 +6,7 @@ from tiny import tiny_report, write_inputs
 from carsim.base.errors import InputError
 from carsim.cli import MOVED
 from carsim.design import load_design, override
-from carsim.report.run_words import answer
+from carsim.report.screen import facts
 from carsim.report.stored import stored
 
 THINGS = ("guidance pairs", "tokens", "rows", "frames", "steps", "sequences", "layers", "cores")
@@ -31,10 +31,10 @@ def test_of_one_there_is_one(call, tmp_path):
 
 
 def test_an_interval_without_width_has_no_brackets():
-    level = [f"board.memories.ps_ddr.efficiency_{end}=null" for end in ("low", "high")]
+    level = [f"board.memories.ps_ddr.published_efficiency_{end}=null" for end in ("low", "high")]
     wide, narrow = stored(tiny_report()), stored(tiny_report(*level))
-    assert "at the lowest one measured" in next(answer(wide))
-    assert "at the lowest one measured" not in next(answer(narrow))
+    assert "at the lowest bandwidth measured" in str([*facts(wide)])
+    assert "at the lowest bandwidth measured" not in str([*facts(narrow)])
 
 
 @pytest.mark.parametrize(

@@ -56,9 +56,12 @@ def test_recording_changes_no_bit() -> None:
         unseen, state_unseen, _ = run(config, policy, record=False)
         assert 0 < kept.replay.mean() < 1
         assert seen.tobytes() == unseen.tobytes()
-        for name in ("k", "v", "held"):
+        for name in ("k", "v", "computed", "age"):
             a, b = (getattr(state, name) for state in (state_seen, state_unseen))
             assert a.tobytes() == b.tobytes()
+        held, held_unseen = state_seen.held, state_unseen.held
+        assert list(held) == list(held_unseen) == ["mlp"]
+        assert held["mlp"].tobytes() == held_unseen["mlp"].tobytes()
 
 
 def test_planes_of_a_head_turn_by_powers_of_theta() -> None:

@@ -94,7 +94,7 @@ def test_bad_recipes_get_one_line(folder: Path, changes: dict[str, Any], words: 
 
 def test_options_that_do_not_fit_get_one_line(folder: Path) -> None:
     recipe = write_recipe(folder.parent)
-    assert "--calibrate does not take a checkpoint" in refused(recipe, "--calibrate", 0.5)
+    assert "--calibrate takes neither a checkpoint" in refused(recipe, "--calibrate", 0.5)
     (folder.parent / "mine.npz").touch()
     assert "exists already" in refused(recipe)
 

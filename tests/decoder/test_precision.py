@@ -85,6 +85,14 @@ def test_groups_are_rounded_as_number_by_number(x: Array, bits: Any, group: int 
     np.testing.assert_allclose(fast, slow, atol=1e-9 * ((x.max() - x.min()) or 1), rtol=1e-9)
 
 
+@pytest.mark.parametrize("group", [None, 4])
+def test_of_no_rows_nothing_is_rounded(group: int | None) -> None:
+    """As where all rows of a step replay, so that none has an output to hold."""
+    none = np.zeros((0, 12), np.float32)
+    found = rounded(none, Grouped(bits=4, group=group))
+    assert (found.shape, found.dtype) == (none.shape, none.dtype)
+
+
 # ----------------------------------------------------------------------------------- polishing
 
 

@@ -138,6 +138,15 @@ DRAFT = "policy.attention={kind: draft}"
     ("overrides", "words"),
     [
         ("machine.weight_buffer_kib=4194368", "holds 65,537 tiles of 64 KiB, 65,536 at most; en"),
+        (
+            "machine.array.cols=8; machine.array={rows: 16, cols: 16}",
+            "`overrides` machine.array: holds machine.array.cols, which is set by itself, too; set",
+        ),
+        (
+            "model.weights={bits: 4}; model.weights.bits=8",
+            "model.weights: holds model.weights.bits",
+        ),
+        ("machine.cores=1; machine.cores=2", "`overrides` machine.cores: is set twice; set it"),
         ("machine.placement.weights=ps_dr", "placement.weights: no memory 'ps_dr'"),
         ("policy.attention={kind: sparse}", "no attention policy 'sparse'; known are dense, "),
         ("board.technology.kind=cmos", "kind: no technology 'cmos'; known are fpga, versal, asic"),
@@ -150,17 +159,24 @@ DRAFT = "policy.attention={kind: draft}"
         (f"{AXI}.max_burst_bytes=8192", "8192 bytes are no axi4 burst of 128 bits; give 16 to"),
         (f"{AXI}.protocol=axi3; {AXI}.max_burst_bytes=512", "512 bytes are no axi3 burst"),
         (
-            f"{DDR}.efficiency_low=0.7; {DDR}.efficiency_high=null",
-            "0.7 to None is no interval; give both",
+            f"{DDR}.published_efficiency_high=null",
+            "0.75 to None is no interval; give both",
         ),
-        (f"{DDR}.efficiency_low=0.95", "0.95 to 0.9"),
+        (f"{DDR}.published_efficiency_low=0.95", "0.95 to 0.92 is no interval; give both"),
+        (
+            f"{DDR}.efficiency_low=0.95; {DDR}.efficiency_high=0.9",
+            "0.95 to 0.9 is no interval; give the lower end first, or one end alone",
+        ),
         (f"{FAST}; {DDR}.timings.tccd_s_nck=3", "tccd_s_nck: 3 is less than 4; a burst takes 4"),
         (f"{FAST}; {DDR}.timings.tck_ps=1000", "2400 MT/s in clocks of 1000 ps are 2.40 transfers"),
         (f"{FAST}; {DDR}.timings.trefi_ns=500", "500 is less than 520; give at least"),
         (f"{FAST}; {DDR}.timings.tras_nck=5", "tras_nck: 5 is less than 17"),
         (f"{FAST}; {DDR}.timings.trcd=5", "unknown key 'trcd'; did you mean 'trcd_nck'"),
-        (f"{DDR}.density_gbit=5", "ps_ddr: density of DDR4-2133: got 5 Gbit; choose one of 2"),
-        (f"{DDR}.channel_bits=7", "width of a DDR4-2133 channel: got 7 bits; give a multiple of 8"),
+        (
+            f"{DDR}.density_gbit=5",
+            "ps_ddr.density_gbit: DDR4-2133 has no devices of 5 Gbit; choose",
+        ),
+        (f"{DDR}.channel_bits=7", "ps_ddr.channel_bits: a channel of DDR4-2133 cannot have 7 bits"),
         (
             f"{AXI}={{count: 1, bits: 8, clock_mhz: 1, burst_overhead_beats: 1000000000}}",
             "sustains 2.56e-10 GB/s (limit: ports), less than a byte in 8,192 cycles; raise its ",
@@ -194,6 +210,13 @@ def test_a_design_that_cannot_be_is_refused(overrides: str, words: str, tmp_path
 def test_further_problems_are_counted(tmp_path: Path) -> None:
     text = edited("cores: 2", "cores: 0").replace("batch: 2", "batch: 0")
     assert message(text, tmp_path).endswith("; 1 more problem to mend after it")
+
+
+def test_missing_fields_of_a_section_are_named_at_once(tmp_path: Path) -> None:
+    board = "board: {name: b, fabric_clock_mhz: 250.0, memories: {ddr: {standard: DDR4-2400}}}"
+    said = message(f"{board}\nmodel: {{preset: tinyllama_1b}}\n", tmp_path)
+    assert said.startswith("d.yaml: $.board.static_w: is missing; add it; board.host_w, ")
+    assert "board.memories.ddr.interconnect_ns and board.memories.ddr.ports are missing" in said
 
 
 def test_a_memory_may_be_called_like_a_kind_of_section(tmp_path: Path) -> None:

@@ -70,12 +70,12 @@ def test_peak_bandwidth_and_placement_of_every_board(name: str) -> None:
         for label, memory in made.memories.items()
     }
     assert peaks == pytest.approx(PEAK_GBPS[name], rel=1e-3)
-    assert {memory for _, memory in made.placement} <= set(made.memories)
+    assert set(made.placement.model_dump().values()) <= set(made.memories)
 
 
 def test_a_design_that_names_only_a_board_goes_with_another() -> None:
     there = load_design("zcu102", ["board.preset=u280"])
-    assert dict(there.machine.placement) == {
+    assert there.machine.placement.model_dump() == {
         "weights": "hbm", "kv": "hbm", "replay": "ddr", "head": "hbm",
     }  # fmt: skip
     assert there.board.placement is None

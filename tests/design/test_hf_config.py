@@ -120,7 +120,7 @@ def test_biases_follow_the_type_and_the_file(tmp_path: Path) -> None:
     assert body.layer_biases == 6144 + 4096 + 2 * 14336 + 4096
 
 
-FP8 = {"quant_method": "fp8"}
+AQLM = {"quant_method": "aqlm"}
 
 
 def edited(**changes: Any) -> Callable[[dict[str, Any]], Any]:
@@ -146,10 +146,10 @@ def without(key: str) -> Callable[[dict[str, Any]], Any]:
             "heads: 30 do not divide hidden_size 4096, w",
         ),
         ("llama3_8b", edited(num_key_value_heads=5), "$.num_attention_heads: 32 is no multiple"),
-        ("qwen3_8b", edited(use_sliding_window=True), "no published Qwen has windows; describe"),
+        ("qwen3_8b", edited(use_sliding_window=True), "no published Qwen has windows; choose"),
         ("llama3_8b", edited(tie_word_embeddings="no"), "got 'no'; write true or false"),
         ("llama3_8b", edited(hidden_act="relu"), "$.hidden_act: should be 'silu'"),
-        ("llama3_8b", edited(quantization_config=FP8), "$.quantization_config: 'fp8' is neither"),
+        ("llama3_8b", edited(quantization_config=AQLM), "config.quant_method: 'aqlm' is none of"),
         ("gemma3_4b", edited(text_config={}), "$.text_config.hidden_size: is missing"),
         ("gemma3_1b", edited(layer_types=["full_attention"]), "a list of 1 where 26 belong"),
         ("gemma3_1b", edited(use_bidirectional_attention=True), "true: decoding is causal here"),

@@ -54,9 +54,9 @@ def document() -> dict[str, Any]:
 def changed(raw: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     raw = copy.deepcopy(raw)
     *parents, last = path.split(".")
-    section = raw
+    section: Any = raw
     for parent in parents:
-        section = section.setdefault(parent, {})
+        section = section[int(parent)] if parent.isdigit() else section.setdefault(parent, {})
     section[last] = value
     return raw
 
@@ -73,6 +73,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "measured": {
         "board.memories.ddr.efficiency_low": 0.5,
         "board.memories.ddr.efficiency_high": 0.9,
+        "board.memories.ddr.published_efficiency_low": 0.5,
+        "board.memories.ddr.published_efficiency_high": 0.9,
         "board.price": {
             **{"value": 200.0, "low": 100.0, "high": 300.0, "source": "a shop of ours"},
             **{"date": "2026", "memory_gbps": 1e6, "memory_gib": 1e6},
@@ -84,9 +86,49 @@ CHANGES: dict[str, dict[str, Any]] = {
             **{"contexts": [1, 8], "layers": [3, 3], "batches": [1, 2], "points": 1, "error": 0.1},
         }
     },
+    "kernels": {
+        "machine.overheads.kernels": [
+            {"block": "attention", "rows": 1, "at_work": 1, "us": 9.0, "us_per_token": 0.5},
+            {"block": "mlp", "rows": 2, "at_work": 2, "us": 9.0},
+            {"block": "gather", "rows": 1, "us": 1.0},
+            {"block": "replay", "rows": 1, "us": 1.0},
+        ]
+    },
     "asic": {"board.technology": {"kind": "asic", "area_mm2": 50.0}},
     "versal": {"board.technology": {"kind": "versal", "ai_engines": 4}},
 }
+
+BODY_OF_NETWORKS = {
+    **{"model.body.window": None, "model.body.global_layers": [], "model.body.mlp": "plain"},
+    **{"model.body.biases": [], "model.head": {"kind": "none"}},
+    "machine.vector.exponentials_per_cycle": 1,
+}
+NETWORK = {
+    **{"kind": "diffusion", "text": "cross", "text_tokens": 5, "text_width": 16, "channels": 2},
+    **{"stride": (2, 2, 2), "modulation_width": 8, "out_channels": 2},
+}
+VIDEO = {"height": 8, "width": 8, "frames": 3, "steps": 2, "passes": 1}
+CHUNKS = {"frames": 1, "chunk_frames": 2, "chunks": 2, "window_frames": 3}
+
+NETWORKS: dict[str, dict[str, Any]] = {
+    "cross": {"model.network": NETWORK, "model.sample": VIDEO},
+    "chunks": {"model.network": NETWORK, "model.sample": {**VIDEO, **CHUNKS}},
+    "streams": {
+        "model.network": {
+            **{**NETWORK, "text": "streams", "modulation": "block", "dual_blocks": 1},
+            **{"vectors": (6,), "refiner_blocks": 1},
+        },
+        "model.sample": VIDEO,
+    },
+    "depth": {
+        "model.network": {
+            **{"kind": "depth", "patch_side": 2, "trained_side": 8},
+            **{"head_channels": (4, 8, 8, 8), "fusion_channels": 4},
+        },
+        "model.sample": {"height": 8, "width": 6},
+    },
+}
+"""Sections of networks, whose tokens pass each layer together."""
 """Of the design, to have what it cannot have beside the rest."""
 
 
@@ -97,6 +139,10 @@ def documents() -> Iterator[tuple[str, dict[str, Any]]]:
         own = {"kind": kind, **FIELDS_OF_ONE_MODE.get(kind, {})}
         whole = {"model.body.window": None, "model.body.global_layers": []}
         yield kind, with_all({**whole, "policy.attention": own})
+    for label, changes in NETWORKS.items():
+        raw = with_all({**BODY_OF_NETWORKS, **changes, "policy.schedule": "static"})
+        del raw["model"]["video"]
+        yield label, raw
 
 
 def with_all(changes: dict[str, Any]) -> dict[str, Any]:
@@ -135,6 +181,10 @@ def numbers(name: str, schema: dict[str, Any], value: dict[str, Any], path: str 
             first, body = next(iter(value[key].items()))
             for of, found in resolved(inner, body):
                 yield from numbers(of, found, body, f"{here}.{first}")
+        listed = value.get(key)
+        if isinstance(listed, list) and listed and "items" in field:
+            for of, found in resolved(field["items"], listed[0]):
+                yield from numbers(of, found, listed[0], f"{here}.0")
         for of, found in resolved(field, value.get(key)):
             yield from numbers(of, found, value[key], here)
 
@@ -160,7 +210,9 @@ def values(limits: dict[str, Any]) -> list[float]:
     """Both limits, a step to either side of each, and numbers that are no numbers of people."""
     low = limits.get("minimum", limits.get("exclusiveMinimum"))
     high = limits.get("maximum", limits.get("exclusiveMaximum"))
-    if limits["type"] == "integer":
+    if "enum" in limits:
+        ends = [step + value for value in limits["enum"] for step in (-1, 0, 1)]
+    elif limits["type"] == "integer":
         ends = [int(end) + step for end in (low, high) for step in (-1, 0, 1)]
     else:
         ends = [
@@ -213,6 +265,8 @@ def check(raw: dict[str, Any], path: str = "") -> str:
 
 def simulated(raw: dict[str, Any], path: str) -> Report:
     design = build_design(raw, "design")
+    if design.model.network is not None:
+        return run(design, workload=Workload("sample"), allow_misfit=True, what_if=False)
     body, video = design.model.body, design.model.video
     replays = path.startswith(REPLAY) and video.tokens_per_frame < 1000
     text, share = video.model_dump_json(), 0.5 if replays else None

@@ -16,7 +16,7 @@ from carsim.explore.evaluate import Evaluator
 from carsim.explore.points import make_points
 from carsim.explore.study import load_study
 from carsim.metrics import figures
-from carsim.runs.first import open_design
+from carsim.runs.opening import open_design
 from carsim.runs.pipeline import run
 from carsim.workload.workload import workload_of
 
@@ -43,7 +43,7 @@ def by_values(folder, **changes):
 
 def assert_is_run(row, report):
     """All figures are those of a run, whose interval of the bandwidth sweeps leave out."""
-    expected = figures(replace(report.chosen, latency_factors=None), report)
+    expected = figures(replace(report.chosen, latency_factors=None, decode_factors=None), report)
     del expected["decisions"]  # which name the file
     assert row["status"] == "ok"
     assert {name: row[name] for name in expected} == expected
@@ -154,6 +154,7 @@ def test_a_text_is_swept_without_a_trace(tmp_path):
     rows = by_values(tmp_path, **study)
     assert {row["status"] for row in rows.values()} == {"ok"}
     assert rows["text:16+4", 1]["first_token_s"] < rows["text:200+4", 1]["first_token_s"]
+    study["axes"] = {"policy.batch": [1, 2]}
     loaded, other = make_study(tmp_path, **study), workload_of("text:8+2")
     again = load_study(write_study(tmp_path, **study), other)
     assert again.workload == other

@@ -7,6 +7,7 @@ from carsim.base.errors import InputError
 from carsim.explore.axis import parse_axis
 from carsim.explore.points import make_points
 from carsim.explore.study import load_study
+from carsim.workload.workload import workload_of
 
 
 def values(raw):
@@ -67,6 +68,39 @@ def test_axes_spell_out_their_values(raw, expected):
         ),
         ({"axes": {"design": ["none"]}}, "none: is neither a YAML file nor a shipped design"),
         ({"set": {"machine.cores": 1}}, "machine.cores is set by set, too; set it in one place"),
+        (
+            {"axes": {"machine.array.cols": [2, 4], "machine.array": [{"rows": 4, "cols": 2}]}},
+            "machine.array holds machine.array.cols, which the axis machine.array.cols sets; set",
+        ),
+        (
+            {"axes": {"machine.array": [{"rows": 4, "cols": 2}], "machine.array.cols": [2, 4]}},
+            "machine.array.cols is part of machine.array, which the axis machine.array sets; set",
+        ),
+        (
+            {
+                "axes": {
+                    "model.weights": [{"bits": 4}],
+                    "x": {"choice": {"a": {"model.weights.bits": 8}}},
+                }
+            },
+            "$.axes.x: model.weights.bits is part of model.weights, which the axis model.weights",
+        ),
+        (
+            {"set": {"machine.array.cols": 4}, "axes": {"machine.array": [{"rows": 4, "cols": 2}]}},
+            "machine.array holds machine.array.cols, which set sets; set it in one place",
+        ),
+        (
+            {"set": {"machine.array.cols": 4, "machine.array": {"rows": 4, "cols": 2}}},
+            "$.set: sets machine.array.cols, and machine.array, which holds it; set it in one",
+        ),
+        (
+            {"axes": {"x": {"choice": {"a": {"policy.tau": 0, "policy": {"batch": 2, "tau": 1}}}}}},
+            "$.axes.x.choice: sets policy.tau, and policy, which holds it; set it in one place",
+        ),
+        (
+            {"axes": {"workload": ["video:2"], "trace": ["toy.npz"]}},
+            "trace says what is decoded, and so does workload of the axis workload; leave one",
+        ),
         ({"filters": ["machine.cores <"]}, "$.filters: 'machine.cores <' is no expression"),
         ({"filters": ["policy.schedule < 3"]}, "has no value: '<' not supported"),
         ({"filters": ["machine.cores > 4", "policy.batch == 4"]}, "no point: machine.cores > 4; p"),
@@ -90,6 +124,31 @@ def test_a_mistake_is_one_line_that_names_it(tmp_path, changes, message):
         _ = load_study(path).objectives, make_points(load_study(path))
     assert message in str(caught.value)
     assert str(caught.value).isprintable()
+
+
+def test_axes_whose_paths_only_begin_alike_are_different(tmp_path):
+    axes = {"machine.array.rows": [4], "machine.array.cols": [2], "machine.tile_kib": [1]}
+    assert len(make_points(make_study(tmp_path, axes=axes))) == 1
+
+
+def test_choices_of_one_axis_may_set_a_section_or_a_part_of_it(tmp_path):
+    choices = {
+        "whole": {"machine.array": {"rows": 4, "cols": 2}},
+        "part": {"machine.array.cols": 4},
+    }
+    assert len(make_points(make_study(tmp_path, axes={"x": {"choice": choices}}))) == 2
+
+
+def test_a_workload_from_outside_is_not_dropped_for_an_axis(tmp_path):
+    path = write_study(tmp_path, axes={"trace": ["toy.npz"]})
+    with pytest.raises(InputError, match="so does trace of the axis trace; leave it out, or the"):
+        load_study(path, workload_of("video:2"))
+
+
+def test_one_factor_on_times_holds_only_if_no_axis_sets_the_whole_machine(tmp_path):
+    machine = make_study(tmp_path).base.machine.model_dump(mode="json")
+    study = make_study(tmp_path, axes={"machine": [machine]})
+    assert study.expected is None
 
 
 def test_a_file_of_a_workload_lies_beside_its_study(tmp_path):

@@ -136,11 +136,10 @@ def test_a_folder_without_a_store_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fact", "problem"),
     [
-        ("schema", "is a store of schema '0'; this carsim has 5; name another"),
+        ("schema", "is a store of schema '0'; this carsim has 6; name another"),
         ("version", "was made by carsim 0, not by this"),
         ("code", "was made by other code of this carsim"),
         ("kind", "holds a 0, and this is none"),
-        ("fingerprint", "is of another study"),
         ("columns", "has other metrics than there are now"),
     ],
 )

@@ -14,7 +14,7 @@ from carsim.decisions.replay import FASTCAR, Pairs, ReplayRule
 from carsim.decisions.trace import Decisions
 from carsim.decisions.trace.decisions import dense
 from carsim.machine.batches import Batches, distinct_rows, make_batches
-from carsim.machine.cases import MlpCases
+from carsim.machine.cases import RowCases
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.workload.geometry import Video
@@ -50,7 +50,7 @@ def test_rows_are_taken_in_their_order_and_pairs_stay_whole(pairs, batch, rows, 
 def test_a_part_reads_what_its_own_steps_read() -> None:
     tokens = np.arange(12).reshape(2, 3, 2)
     batches = replace(make_batches(decisions(4), 2), reads=(tokens, tokens + 1))
-    part = batches.part(np.array([0, 2]), most=1)
+    part = batches.at_steps(np.array([0, 2]), n_batches=1)
     assert part.replay.tolist() == batches.replay[:1, [0, 2]].tolist()
     assert part.reads[0].tolist() == [[[0, 1], [4, 5]]]
     assert part.reads[1].tolist() == [[[1, 2], [5, 6]]]
@@ -82,34 +82,53 @@ def make_plan(schedule: str = "drs", rule: ReplayRule | None = FASTCAR, **machin
 
 
 @pytest.mark.parametrize("batch", [1, 8, 9, 16, 17, 40])
-def test_different_rows_stand_for_all_rows(batch: int) -> None:
+def test_distinct_patterns_stand_for_all_layer_steps(batch: int) -> None:
     """Rows of up to 16 sequences and of more, which are numbered in different ways."""
     replay = np.random.default_rng(batch).random((2, 6, 5, batch)) < 0.4
     batches = Batches(replay, 1, 0, "", "")
     for group in (slice(0, batch), slice(batch // 2, batch)):
-        found = batches.distinct(np.arange(3, 6), group)
-        assert (found.rows[found.row_of()] == ~replay[:, 3:6, :, group]).all()
-        assert len(np.unique(found.rows, axis=0)) == len(found.rows) == found.row_of().max() + 1
+        found = batches.distinct_patterns(np.arange(3, 6), group)
+        assert (found.computing[found.pattern_of()] == ~replay[:, 3:6, :, group]).all()
+        assert (
+            len(np.unique(found.computing, axis=0))
+            == len(found.computing)
+            == found.pattern_of().max() + 1
+        )
         for g in range(2):
-            counts = np.bincount(found.row_of()[g].ravel(), minlength=len(found.rows))
+            counts = np.bincount(found.pattern_of()[g].ravel(), minlength=len(found.computing))
             assert (found.counts[g] == counts).all()
+    # Most of the steps are counted by leaving out the others; few patterns also step by step.
+    for steps in (np.arange(6), np.arange(1, 6), np.array([0, 2, 3, 5])):
+        for by_step in (False, True):
+            whole = slice(0, batch)
+            found = batches.distinct_patterns(steps, whole, by_step=by_step)
+            for number, pattern in enumerate(found.computing):
+                occurs = (~replay[:, steps] == pattern).all(axis=-1)
+                assert (found.counts[:, number] == occurs.sum(axis=(1, 2))).all()
+                if found.counts_by_step is not None:
+                    assert (found.counts_by_step[:, number] == occurs.sum(axis=2)).all()
+            assert (found.counts_by_step is not None) == (by_step and batch == 1)
     computing = (~replay).sum(axis=-1).ravel()
     assert (batches.computing_counts == np.bincount(computing, minlength=batch + 1)).all()
 
 
 def test_where_nothing_is_decided_every_core_keeps_its_own() -> None:
     # Of four sequences on three cores with room for two, pack would leave a core idle.
-    plan, everyone = make_plan("pack", cores=3), MlpCases(np.ones((1, 4), bool), None)
-    assert everyone.loads(plan.hw, plan.schedule_of(True))[0].tolist() == [[2, 2, 0]]
-    assert everyone.loads(plan.hw, plan.schedule_of(False))[0].tolist() == [[2, 1, 1]]
+    plan, everyone = make_plan("pack", cores=3), RowCases(np.ones((1, 4), bool), None)
+    assert everyone.loads(plan.machine, plan.schedule_of(True), split=False)[0].tolist() == [
+        [2, 2, 0]
+    ]
+    assert everyone.loads(plan.machine, plan.schedule_of(False), split=False)[0].tolist() == [
+        [2, 1, 1]
+    ]
 
 
 def test_sequences_are_assigned_in_parts_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = make_plan("pack", cores=3)
-    cases = MlpCases(np.random.default_rng(0).random((23, 4)) < 0.5, np.zeros(23, np.int64))
-    whole = cases.loads(plan.hw, plan.schedule_of(True))
+    cases = RowCases(np.random.default_rng(0).random((23, 4)) < 0.5, np.zeros(23, np.int64))
+    whole = cases.loads(plan.machine, plan.schedule_of(True), split=False)
     monkeypatch.setattr("carsim.machine.cases.ASSIGNED", 12)  # three cases at a time
-    np.testing.assert_equal(cases.loads(plan.hw, plan.schedule_of(True)), whole)
+    np.testing.assert_equal(cases.loads(plan.machine, plan.schedule_of(True), split=False), whole)
 
 
 @pytest.mark.parametrize("width", [3, 20, 70])  # one whole number for a row, two, seven

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from ideal import block_of, built
 from policy_maker import draft_trace
 from tiny import resources, tiny_design
 
@@ -9,10 +10,10 @@ from carsim.cost.capacity import contents
 from carsim.decisions.attention import Draft, Streaming
 from carsim.design import load_design
 from carsim.hardware.technology.fpga import CHOICE
-from carsim.machine.builders import BUILDERS
-from carsim.machine.cases import AttendCases
+from carsim.machine.cases import Cases, with_usual_runs
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
+from carsim.program.reads import Reads
 from carsim.runs.pipeline import run
 from carsim.workload.geometry import Video
 
@@ -58,24 +59,26 @@ def test_the_capacity_counts_pooled_keys() -> None:
 def test_a_head_fetches_runs_of_its_own_keys(layout: str) -> None:
     """Where heads choose alike, the keys of a token lie side by side; K and V do if interleaved."""
     hw = Hardware(load_design("zcu102", [f"machine.kv_layout={layout}"]))
-    phases, path = Phases(hw), hw.path_of[2]  # type: ignore[index]
+    path = hw.path_of[2]  # type: ignore[index]
     twice = 1 + (layout == "interleaved")
-    cases = AttendCases(np.array([512]), np.array([32]), np.array([1024]))
+    cases = Reads(np.array([512]), np.array([32]), np.array([1024]))
     for policy, chunk in ((HALF, 1024 * twice), (Streaming(), 32768 * twice)):
-        *_, step = BUILDERS["attention"](phases.hw, None, cases._replace(policy=policy)).steps
+        *_, step = built(hw, "attention", reads=cases._replace(policy=policy)).steps
         assert step.rate == hw.gather_rate(path, chunk)
     one_run = cases._replace(runs=np.array([1]), policy=HALF)
-    *_, step = BUILDERS["attention"](phases.hw, None, one_run).steps
+    *_, step = built(hw, "attention", reads=one_run).steps
     assert step.rate == hw.paths[path].rate > hw.gather_rate(path, 64)
 
 
 def test_runs_of_one_length_class_are_one_phase() -> None:
     phases = Phases(Hardware(load_design("zcu102")))
     tokens, runs = (each.ravel() for each in np.meshgrid([160, 512, 528], np.arange(1, 60)))
-    cases = AttendCases(tokens, runs, tokens * 2, HALF)
-    alike = cases.alike(phases.hw)
+    cases = Reads(tokens, runs, tokens * 2, HALF)
+    alike = with_usual_runs(phases.machine, cases)
     assert len(np.unique(alike.runs[alike.attended == 512])) == 7  # of 59
-    whole, fewer = (phases.attention(None, each) for each in (cases, alike))
+    whole, fewer = (
+        phases.of(block_of(phases, "attention"), Cases(reads)) for reads in (cases, alike)
+    )
     np.testing.assert_array_equal(whole.cycles, fewer.cycles)
 
 

@@ -1,18 +1,22 @@
 """A first design: it fits, it is what its comments say, and nothing that fits serves better."""
 
+import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from carsim.base.errors import InputError
+from carsim.base.errors import InputError, MisfitError
 from carsim.cost.fit import buffer_rows, least_buffers_kib
 from carsim.design import load_design, override
 from carsim.design.load import shipped_presets
 from carsim.runs import first
 from carsim.runs.decode import decode
-from carsim.runs.first import PRECISIONS, Tried, Wish, design_text, first_design, open_design
+from carsim.runs.first import PRECISIONS, Tried, Wish, completed, design_text, first_design
+from carsim.runs.opening import open_design
 from carsim.workload.workload import Workload
 
 SHORT = Workload.at_contexts(64)
@@ -85,6 +89,7 @@ def test_every_board_has_a_design_or_says_what_is_missing(board, monkeypatch, tm
     ("wish", "message"),
     [
         (Wish.of("kv269", "tinyllama_1b"), r"board.preset: no preset 'kv269'; did you"),
+        (Wish.of(__file__, "tinyllama_1b"), r"is a file, and a preset .* carsim run /"),
         (Wish.of("kv260", "llama9"), r"model.preset: no preset 'llama9'; .*choose from"),
         (
             Wish.of("kv260", "llama2_7b", bits=16),
@@ -107,6 +112,56 @@ def test_a_board_and_a_model_are_a_design(tmp_path: Path) -> None:
     assert "fastest that fits" in design.description
     with pytest.raises(InputError, match=r"machine: is missing"):
         load_design(str(path))
+
+
+def config_file(folder: Path, **more: Any) -> Path:
+    """A bf16 model of 1.9 billion weights, 1.2 billion of them in its layers."""
+    sizes = {"hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 20}
+    heads = {"num_attention_heads": 16, "num_key_value_heads": 4, "vocab_size": 128_000}
+    stored = {"model_type": "llama", "torch_dtype": "bfloat16"}
+    path = folder / "config.json"
+    path.write_text(json.dumps(sizes | heads | stored | more))
+    return path
+
+
+def test_a_file_keeps_its_precision_and_gets_an_array_that_multiplies_it(tmp_path: Path) -> None:
+    path = config_file(tmp_path)
+    wish = Wish.of("v80", str(path), workload=SHORT)
+    model = completed(wish).model
+    assert [of.bits for of in (model.weights, model.kv, model.activations)] == [16, 16, 16]
+    assert completed(wish).machine.array.arithmetic == "fp16"
+    assert "W16 A16 KV16: as in the model file" in completed(wish).description
+    # A precision that is asked for holds, and is multiplied without rounding.
+    fewer = replace(wish, overrides=("model.weights.bits=8", "model.activations.bits=8"))
+    assert completed(fewer).model.weights.bits == 8
+    assert completed(fewer).machine.array.arithmetic == "int8"
+    assert "as the design or --set says" in completed(fewer).description
+
+
+def test_config_new_chooses_a_precision_and_says_so_first(tmp_path: Path) -> None:
+    wish = Wish.of("v80", str(config_file(tmp_path)), workload=SHORT)
+    first_line, second_line, *_ = design_text(wish, *first_design(wish)).splitlines()
+    assert first_line == "# carsim chose the precision W4.125 A8 KV8."
+    assert second_line.startswith("# The model itself has W16 A16 KV16; the cost in quality")
+
+
+@pytest.mark.parametrize(
+    ("layers", "cure"),
+    [
+        (40, r"store weights in 8 bits, the widest that fit: --set '(.+)' --set '(.+)'; .*"),
+        (300, "take a larger board or a smaller model: weights of 4 bits do not fit either; .*"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_told_what_does(layers: int, cure: str, tmp_path: Path) -> None:
+    path = config_file(tmp_path, num_hidden_layers=layers, tie_word_embeddings=True)
+    wish = Wish.of("kv260", str(path), workload=SHORT)
+    with pytest.raises(MisfitError, match=r"fits in W16 A16 KV16.* GB missing") as refused:
+        completed(wish)
+    told = re.fullmatch(cure, refused.value.cure)
+    assert told is not None
+    if told.groups():
+        cured = completed(replace(wish, overrides=told.groups()))
+        assert (cured.model.weights.bits, cured.model.kv.bits) == (8, 8)
 
 
 def test_prefill_gets_activation_buffers_as_long_as_it_gains_and_they_fit(found: Found) -> None:

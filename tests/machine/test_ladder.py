@@ -9,20 +9,25 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ideal import attend, operand
+from ideal import arrays, attend, built, mlp, operand
 from numpy.typing import NDArray
 from strategies import RULES, hardware, masks
 
+from carsim.account import booking
 from carsim.decisions.replay import FASTCAR
 from carsim.hardware.schedule import BASELINE, SCHEDULES
-from carsim.machine import booking, parts, solver
-from carsim.machine.builders import BUILDERS
-from carsim.machine.cases import AttendCases, MlpCases
+from carsim.machine import play
+from carsim.machine.build import build
+from carsim.machine.cases import Cases, RowCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import Ints
-from carsim.machine.operand import MOST_ROWS, Operand
 from carsim.machine.phase import Outcome, Phase, ReplayWork, Timing, outcome
 from carsim.machine.phases import Phases
+from carsim.machine.solve import solver
+from carsim.machine.solve.operand import MOST_ROWS, Operand
+from carsim.program.head import Head
+from carsim.program.prompt import PromptLayer
+from carsim.program.reads import Reads
 
 NONE = np.zeros(1, np.int64)
 
@@ -64,7 +69,7 @@ def is_exact(phase: Phase) -> NDArray[np.bool_]:
 def both(phase: Phase) -> tuple[Outcome, Outcome]:
     """What the solver and the machine find, of which every cycle is accounted for."""
     found = []
-    for timing in (solver.solve(phase), parts.simulate(phase)):
+    for timing in (solver.solve(phase), play.play_phases(phase)):
         found.append(outcome(phase, timing))
         assert (found[-1].times.sum(axis=1) == found[-1].cycles).all()
         assert (found[-1].times >= 0).all()
@@ -75,17 +80,17 @@ def assert_books_balance(hw: Hardware, phase: Phase, timing: Timing) -> None:
     """Spans of a track never overlap, cores are as busy as in all, ports as long as bytes take."""
     found = outcome(phase, timing)
     ends: dict[str, Ints] = {}
-    for span in booking.spans(hw, phase, timing, found.cycles):
+    for span in booking.spans(arrays(hw), phase, timing, found.cycles):
         before = ends.get(span.track, np.minimum(0, span.start))
         there = span.end > span.start
         assert (span.end >= span.start).all()
         assert (before <= span.start)[there].all(), span
         ends[span.track] = np.where(there, span.end, before)
-        if span.track in booking.tracks_of(hw):
+        if span.track in booking.tracks_of(arrays(hw)):
             assert (span.end <= found.cycles)[there].all(), span
-    books = booking.booked(hw, phase, timing, found.cycles)
+    books = booking.booked(arrays(hw), phase, timing, found.cycles)
     for index, cycles in enumerate(found.cycles.tolist()):
-        by_track = booking.accounts(hw, books[index].tolist(), cycles)
+        by_track = booking.accounts(arrays(hw), books[index].tolist(), cycles)
         for states in by_track.values():
             assert sum(states.values()) == cycles
             assert min(states.values()) >= 0
@@ -130,8 +135,16 @@ def phases(draw: st.DrawFn) -> Phase:
         )
     replay = None
     if draw(st.booleans()):
-        nbytes, cycles = (np.array([draw(st.integers(1, 500))]) for _ in range(2))
-        replay = ReplayWork(draw(st.integers(0, 1)), rate, nbytes, cycles, NONE, NONE)
+        nbytes = np.array([draw(st.integers(1, 500))])
+        add_cycles = np.array([draw(st.integers(1, 500))])
+        replay = ReplayWork(
+            path=draw(st.integers(0, 1)),
+            rate=rate,
+            nbytes=nbytes,
+            add_cycles=add_cycles,
+            busy_cycles=NONE,
+            vector_ops=NONE,
+        )
     latencies = draw(st.sampled_from([0, 5, 40])), 7
     return Phase(tuple(steps), latencies, NONE, np.zeros((1, 2), np.int64), replay)
 
@@ -174,21 +187,23 @@ def test_operands_of_two_memories_in_turn_take_what_the_machine_takes(phase, dat
 
 def phases_of(hw: Hardware, data: st.DataObject) -> Iterator[Phase]:
     """Every kind of phase of one hardware."""
-    rule = data.draw(st.sampled_from([None, *RULES]))
-    yield BUILDERS["qkv"](hw, rule)
+    rule, machine = data.draw(st.sampled_from([None, *RULES])), arrays(hw)
+    yield built(hw, "qkv", rule)
     attended = np.unique(data.draw(st.lists(st.integers(1, 300), min_size=1, max_size=3)))
     outside = data.draw(st.booleans())
-    attends = AttendCases(attended, np.ones_like(attended), attended, aligned_outside=outside)
-    yield BUILDERS["attention"](hw, rule, attends)
-    yield BUILDERS["output"](hw, rule)
+    reads = Reads.of_tokens(attended)._replace(aligned_outside=outside)
+    yield built(hw, "attention", rule, reads=reads)
+    yield built(hw, "output", rule)
     steps, codes = data.draw(st.sampled_from(Phases(hw).head_passes))
-    yield BUILDERS["head"](hw, steps, np.array([codes]))
-    yield BUILDERS["prefill"](hw, data.draw(st.integers(0, 4)), None, data.draw(st.booleans()))
-    yield BUILDERS["mlp"](hw, BASELINE, MlpCases(np.ones((1, hw.batch), np.bool_), None), rule)
+    yield build(machine, Head(steps=steps), None, Cases(Reads.of_tokens(codes)))
+    tokens, dense = data.draw(st.integers(0, 4)), data.draw(st.booleans())
+    yield build(machine, PromptLayer(tokens=tokens, dense=dense), None, Cases())
+    everyone = RowCases(np.ones((1, hw.batch), np.bool_), None)
+    yield built(hw, "mlp", rule, rows=everyone, schedule=BASELINE)
     schedule = SCHEDULES[data.draw(st.sampled_from(sorted(SCHEDULES)))]
     known = np.array([data.draw(st.sampled_from([0, 50, 100_000]))])
-    cases = MlpCases(np.array([data.draw(masks(group(hw)))]), known)
-    yield BUILDERS["mlp"](hw, schedule, cases, rule)
+    rows = RowCases(np.array([data.draw(masks(group(hw)))]), known)
+    yield built(hw, "mlp", rule, rows=rows, schedule=schedule)
 
 
 def group(hw: Hardware) -> int:
@@ -199,7 +214,7 @@ def group(hw: Hardware) -> int:
 @given(hw=hardware(), data=st.data())
 def test_phases_of_machines_keep_their_books_on_both_rungs(hw: Hardware, data: st.DataObject):
     for phase in phases_of(hw, data):
-        for timing in (solver.solve(phase), parts.simulate(phase)):
+        for timing in (solver.solve(phase), play.play_phases(phase)):
             assert_books_balance(hw, phase, timing)
         solved, simulated = both(phase)
         exact = is_exact(phase)
@@ -223,10 +238,10 @@ def test_many_phases_at_once_are_those_one_by_one(hw: Hardware, data: st.DataObj
     computing = np.array(data.draw(st.lists(masks(group(hw)), min_size=1, max_size=6)))
     known = np.arange(len(computing)) * 40
     for schedule in SCHEDULES.values():
-        together = Phases(hw).mlp(schedule, MlpCases(computing, known))
+        together = mlp(Phases(hw), schedule, RowCases(computing, known))
         for index in range(len(computing)):
-            cases = MlpCases(computing[[index]], known[[index]])
-            assert_equal(together.take(np.array([index])), Phases(hw).mlp(schedule, cases))
+            cases = RowCases(computing[[index]], known[[index]])
+            assert_equal(together.take(np.array([index])), mlp(Phases(hw), schedule, cases))
 
 
 @given(hw=hardware(), data=st.data())
@@ -234,8 +249,8 @@ def test_the_dispatcher_of_the_machine_runs_beside_the_phase_before(hw, data):
     computing = np.array([data.draw(masks(group(hw)))])
     known = np.array([data.draw(st.integers(0, 3000))])
     schedule = SCHEDULES[data.draw(st.sampled_from(sorted(SCHEDULES)))]
-    phase = BUILDERS["mlp"](hw, schedule, MlpCases(computing, known))
-    run = parts.phase._Run(phase, 0)
+    phase = built(hw, "mlp", rows=RowCases(computing, known), schedule=schedule)
+    run = play.player.PhaseRun(phase, 0)
     taken = run.dispatched_at + known[0]
     assert (
         taken >= phase.dispatch.cycles if phase.dispatch.queues else taken == phase.dispatch.cycles

@@ -13,13 +13,13 @@ from oracle import Oracle, Phase, bits
 from strategies import Case, cases, draw_replay, raw_design, spreads
 from tiny import resources
 
+from carsim.account.simulation import Simulation
 from carsim.base.errors import InputError
 from carsim.cost.energy import energy
 from carsim.decisions.attention import Dense
 from carsim.decisions.trace import load_trace
 from carsim.design import build_design, load_design, override
 from carsim.hardware.schedule import SCHEDULES
-from carsim.machine.simulate import Simulation
 from carsim.runs.pipeline import run
 from carsim.workload.geometry import Video
 
@@ -38,7 +38,8 @@ def check(found: Simulation, replay: Any, *, alone: bool = False) -> None:
     plan = found.plan
     hw, design = plan.hw, plan.hw.design
     stored = (getattr(design.model, of) for of in ("weights", "kv", "activations", "replay"))
-    is_exact = all(bits(each).denominator <= EXACT for each in stored)
+    by_role = [each for _, each in design.model.weights_by_role if each is not None]
+    is_exact = all(bits(each).denominator <= EXACT for each in (*stored, *by_role))
     low, high = (
         Oracle(
             design,
@@ -89,7 +90,7 @@ def test_workloads_on_drawn_designs(case: Case, workload: str) -> None:
     if case.design.model.makes == "text":
         workload = f"text:{case.video.prompt_tokens}+{3 * case.design.policy.tokens_per_step}"
     elif case.design.policy.batch % 2:  # replays are drawn for guidance pairs
-        workload = "video:2"
+        workload = "video:2,guidance=false"
     for row in run(case.design, workload=workload, allow_misfit=True, what_if=False).rows:
         if not row.is_bound:
             check(row.simulation, row.batches.replay if row.variant.replays else None)

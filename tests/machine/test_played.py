@@ -8,28 +8,27 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ideal import ideal_hardware
+from ideal import built, ideal_hardware
 from strategies import hardware
 
 from carsim.decisions.replay import FASTCAR
 from carsim.hardware.schedule import BASELINE
-from carsim.machine import parts
-from carsim.machine.builders import BUILDERS
-from carsim.machine.cases import AttendCases, MlpCases
+from carsim.machine import play
+from carsim.machine.cases import RowCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.phase import Phase, ReplayWork, Timing, outcome
+from carsim.program.reads import Reads
 
 
 def attention(hw: Hardware, attended: Any) -> Phase:
-    tokens = np.asarray(attended, np.int64)
-    return BUILDERS["attention"](hw, FASTCAR, AttendCases(tokens, np.ones_like(tokens), tokens))
+    return built(hw, "attention", FASTCAR, reads=Reads.of_tokens(attended))
 
 
 def played(phase: Phase, most: int) -> Timing:
     """The timing, if at most so many phases of a kind are played."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parts.phase, "MOST_PLAYED", most)
-        return parts.simulate(phase)
+        patch.setattr(play.player, "MOST_PLAYED", most)
+        return play.play_phases(phase)
 
 
 def test_phases_in_between_take_what_they_would_if_played():
@@ -78,8 +77,16 @@ def test_phases_with_replays_or_dispatch_are_all_played():
     assert played(phase, 5).interpolated
     assert not played(phase, 20).interpolated
     twenty = np.full(20, 64)
-    replay = ReplayWork(0, Fraction(8), twenty, twenty, twenty, twenty)
+    replay = ReplayWork(
+        path=0,
+        rate=Fraction(8),
+        nbytes=twenty,
+        add_cycles=twenty,
+        busy_cycles=twenty,
+        vector_ops=twenty,
+    )
     computing = np.arange(16)[:, None] >> np.arange(4) & 1 == 1
-    mlp = BUILDERS["mlp"](hw, BASELINE, MlpCases(computing, np.zeros(16, np.int64)), FASTCAR)
+    rows = RowCases(computing, np.zeros(16, np.int64))
+    mlp = built(hw, "mlp", FASTCAR, rows=rows, schedule=BASELINE)
     for other in (replace(phase, replay=replay), replace(mlp, replay=None)):
         assert not played(other, 5).interpolated

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ideal import operand
+from ideal import built, operand
 
 from carsim.design import load_design
-from carsim.machine import parts, solver
-from carsim.machine.builders import BUILDERS
+from carsim.machine import play
 from carsim.machine.hardware import Hardware
-from carsim.machine.lanes import Step
+from carsim.machine.lanes import LaneOp
 from carsim.machine.phase import Phase, Timing
+from carsim.machine.solve import solver
 
 ZERO = np.zeros((1, 1), np.int64)
 NONE = np.zeros(1, np.int64)
@@ -70,12 +70,12 @@ def tiles_of(nbytes: int, cycles: int, tile: int) -> list[tuple[int, int]]:
     return [(b - a, until(b) - until(a)) for a, b in zip(starts, ends, strict=True)]
 
 
-def phase_of(*steps: Step, latency: int) -> Phase:
+def phase_of(*steps: LaneOp, latency: int) -> Phase:
     return Phase(steps, (latency,), NONE, np.zeros((1, 1), np.int64))
 
 
 def ends(timing: Timing) -> list[int]:
-    return timing.ended[-1][0].tolist()
+    return timing.step_end[-1][0].tolist()
 
 
 @given(st.data())
@@ -96,7 +96,7 @@ def test_the_machine_serves_cores_one_by_one_and_in_turn(data: st.DataObject) ->
         steps.append(operand(nbytes, cycles, tile, slots, rate))
         for lane, *of_core in zip(lanes, nbytes, cycles, strict=True):
             lane += tiles_of(*of_core, tile)
-    found = ends(parts.simulate(phase_of(*steps, latency=latency)))
+    found = ends(play.play_phases(phase_of(*steps, latency=latency)))
     assert found == served_in_turn(lanes, slots, latency, rate)
 
 
@@ -114,7 +114,7 @@ def test_the_solver_is_near_where_cores_stream_an_operand_each(data: st.DataObje
     cycles = [ceil(alone * relative) * each for each in times]
     step = operand([whole * each for each in times], cycles, tile, slots, rate)
     phase = phase_of(step, latency=latency)
-    solved, simulated = (max(ends(rung(phase))) for rung in (solver.solve, parts.simulate))
+    solved, simulated = (max(ends(rung(phase))) for rung in (solver.solve, play.play_phases))
     of_tile = ceil(tile / rate) + ceil(alone * relative * tile / whole)
     assert abs(solved - simulated) <= 0.04 * simulated + latency + 2 * of_tile
     assert solved >= sum(times) * whole / rate
@@ -126,8 +126,8 @@ def test_a_core_waits_for_its_own_tile_and_not_for_those_of_all() -> None:
     # wait for eight tiles, 25 cycles, between its own, 3 cycles.
     machine = {"weight_sharing": "private", "weight_buffer_kib": 8, "tile_kib": 4}
     design = load_design("u280", [f"machine.{name}={value}" for name, value in machine.items()])
-    phase = BUILDERS["qkv"](Hardware(design), None)
-    found = max(ends(parts.simulate(phase)))
+    phase = built(Hardware(design), "qkv")
+    found = max(ends(play.play_phases(phase)))
     assert found == 184_015
     assert max(ends(solver.solve(phase))) == pytest.approx(found, rel=0.02)
 

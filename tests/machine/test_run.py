@@ -7,13 +7,14 @@ import pytest
 from tiny import tiny_design, tiny_report, tiny_trace
 from toy_policies import BestKeys, registered
 
+from carsim.account.row import RowResult
 from carsim.base.errors import InputError
 from carsim.decisions.attention import Streaming
 from carsim.decisions.trace.precision import DecoderPrecision
-from carsim.design import override
-from carsim.machine.row import RowResult
+from carsim.design import load_design, override
 from carsim.metrics import figures
 from carsim.report.notes import notes_of
+from carsim.report.stored import stored
 from carsim.runs.pipeline import run
 
 
@@ -85,7 +86,7 @@ def test_replay_ratios_are_those_of_the_decisions() -> None:
 LARGE = ("machine.array.rows=64", "machine.array.cols=64", "machine.vector.lanes=64")
 """Changes that make memory the limit of the toy."""
 
-UNKNOWN = tuple(f"board.memories.ps_ddr.efficiency_{end}=null" for end in ("low", "high"))
+UNKNOWN = tuple(f"board.memories.ps_ddr.published_efficiency_{end}=null" for end in ("low", "high"))
 
 
 def test_times_are_what_they_are_called() -> None:
@@ -113,10 +114,28 @@ def test_intervals_of_time_are_those_of_idle_joules() -> None:
         assert ends == [row.latency_s * fast, row.latency_s * slow]
         of_video = [found[f"seconds_per_video_{end}"] for end in ("low", "high")]
         assert of_video == [seconds * fast, seconds * slow]
-        parts = row.energy.parts
+        parts = row.energy.components
         active, idle = (sum(p.high_j for p in parts if p.idle == which) for which in (False, True))
         assert row.energy_per_video.high_j * row.videos == pytest.approx(active + idle * slow)
         assert row.energy_per_video.value_j * row.videos == pytest.approx(row.energy.board.value_j)
+
+
+def test_a_text_has_its_speed_at_both_ends_of_the_bandwidth() -> None:
+    slow_gbps, fast_gbps = 0.4, 0.8
+    ends = f"efficiency_low={slow_gbps}", f"efficiency_high={fast_gbps}"
+    changes = [f"board.memories.ps_ddr.{end}" for end in ends]
+    design = load_design("zcu102_16gb", ["model.preset=tinyllama_1b", *changes])
+    report = run(design, workload="text:16+8", what_if=False)
+    row = report.chosen
+    found = figures(row, report)
+    assert row.decode_factors is not None
+    fast, slow = row.decode_factors
+    assert fast == pytest.approx(0.6 / fast_gbps, rel=0.03)
+    assert slow == pytest.approx(0.6 / slow_gbps, rel=0.03)
+    for name in ("tokens_per_s", "stream_tokens_per_s"):
+        assert found[f"{name}_low"] == pytest.approx(found[name] / slow)
+        assert found[f"{name}_high"] == pytest.approx(found[name] / fast)
+    assert found["ms_per_token_high"] == pytest.approx(found["ms_per_token"] * slow)
 
 
 def test_a_board_without_an_interval_has_no_intervals_of_time() -> None:
@@ -183,7 +202,8 @@ def test_each_row_takes_the_trace_of_its_own_attention() -> None:
 def test_rows_that_fill_no_batch_are_named() -> None:
     trace = tiny_trace(guidance_pairs=((0, 1), (2, 3), (4, 5)), prompt_lengths=(5, 2, 4, 2, 3, 3))
     report = run(tiny_design(), [trace])
-    assert "Rows of the trace that fill no batch are left out: 2." in notes_of(report)
+    (line,) = (each for each in stored(report).warnings if "of the trace" in each)
+    assert line.startswith("2 of the 6 rows of the trace fill no batch of 4 and are not decoded")
 
 
 @pytest.mark.parametrize(
@@ -193,7 +213,7 @@ def test_rows_that_fill_no_batch_are_named() -> None:
         ("machine.cores=1", ": there is one core only."),
         ("machine.mapping=tensor", ": matrices are split over all cores, so"),
         ("machine.drs.index_register_bits=3", ": the Index Register holds 3 of 4 sequences at"),
-        ("machine.array={rows: 64, cols: 64}", "DRS loses 9.4% here: port is the limit of the"),
+        ("machine.array={rows: 64, cols: 64}", "DRS loses 9.4 % here: port is the limit of the"),
     ],
 )
 def test_where_drs_cannot_help_the_run_says_why(override: str, why: str) -> None:

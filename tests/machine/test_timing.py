@@ -11,13 +11,24 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import simpy
-from ideal import APART, TWO_CODES, attend, compute, ideal_hardware
+from ideal import (
+    APART,
+    TWO_CODES,
+    attend,
+    block_of,
+    compute,
+    ideal_hardware,
+    mlp_bound,
+    output,
+    qkv,
+)
 
 from carsim.decisions.attention import PLAIN, SideWork
-from carsim.machine.cases import AttendCases
-from carsim.machine.parts.port import MemoryPort
+from carsim.machine.cases import Cases
 from carsim.machine.phase import Outcome
 from carsim.machine.phases import FIDELITIES, Phases
+from carsim.machine.play.port import MemoryPort
+from carsim.program.reads import Reads
 from carsim.workload.ops import Category
 
 RUNGS = pytest.mark.parametrize("rung", FIDELITIES)
@@ -41,9 +52,9 @@ STATIC_CYCLES = 2 * 64 * 4
 SLOW_CACHE = {"second_rate": 1, "placement": APART}
 CYCLES: dict[str, tuple[Callable[[Phases], Outcome], dict[str, Any], int, list[int]]] = {
     # 10 + 3072 / 8 = 394; the last of three tiles takes 4 / 3 cycles, rounded up.
-    "QKV projection": (lambda on: on.qkv(None), {}, 394 + 1, [3072, 0]),
+    "QKV projection": (qkv, {}, 394 + 1, [3072, 0]),
     # One tile at 10 + 128, and 2 cycles.
-    "output projection": (lambda on: on.output(), {}, 138 + 2, [1024, 0]),
+    "output projection": (output, {}, 138 + 2, [1024, 0]),
     # One sequence, one core: 64 tokens are 4096 bytes and 64 written, there at 10 + 520. Its 12
     # cycles are spent tile by tile; none is left for the last 64 bytes, as 4096 / 4160 of 12 are
     # rounded up.
@@ -176,12 +187,12 @@ def test_time_spent_queueing_for_the_fullest_core(rung: str) -> None:
 
 
 def test_the_bound_is_the_later_of_compute_and_all_bytes() -> None:
-    (cycles,), (nbytes,) = Phases(ideal_hardware()).mlp_bound(4)
+    (cycles,), (nbytes,) = mlp_bound(Phases(ideal_hardware()), 4)
     # All compute: 3072 + 1536 and 256 of replay cache; none: 256 bytes of replays.
     assert cycles.tolist()[0::4] == [32, (4608 + 256) // 8]
     assert nbytes[4].tolist() == [4608 + 256, 0]
     # With one multiplier, the compute of two sequences: 2 x 32 x 96 and 2 x 48 x 32, and a norm.
-    (slow,), _ = Phases(ideal_hardware(array=ONE_BY_ONE)).mlp_bound(4)
+    (slow,), _ = mlp_bound(Phases(ideal_hardware(array=ONE_BY_ONE)), 4)
     assert slow[4] == 1 + 6144 + 3072
 
 
@@ -189,17 +200,19 @@ def test_the_bound_takes_the_best_assignment() -> None:
     # Two computing sequences. Bound by memory, one core streams once; bound by compute, two cores
     # take half as long as one.
     private = {"weight_sharing": "private"}
-    (few,), _ = Phases(ideal_hardware(**private)).mlp_bound(4)
+    (few,), _ = mlp_bound(Phases(ideal_hardware(**private)), 4)
     assert few[2] == (4608 + 256) // 8
     hw = ideal_hardware(**private, array=ONE_BY_ONE, rate=100_000)
-    (many,), (nbytes,) = Phases(hw).mlp_bound(4)
+    (many,), (nbytes,) = mlp_bound(Phases(hw), 4)
     assert many[2] == 1 + 3072 + 1536
     assert nbytes[2].tolist() == [2 * 4608 + 256, 0]
 
 
 def test_a_step_costs_its_host() -> None:
     # 2.5 us at 200 MHz.
-    assert times(Phases(ideal_hardware(overheads={"step_us": 2.5})).host()) == {"HOST": 500}
+    assert times(
+        Phases(ideal_hardware(overheads={"step_us": 2.5})).host(np.zeros(1, np.int64))
+    ) == {"HOST": 500}
 
 
 @RUNGS
@@ -216,8 +229,9 @@ def test_keys_that_a_policy_chooses_are_fetched_after_the_choice(rung: str) -> N
 
     def phase(**work: int) -> Outcome:
         Chooses.work = SideWork(**work)
-        cases = AttendCases(np.array([8]), np.array([1]), np.array([8]), Chooses())
-        return Phases(ideal_hardware(), rung).attention(None, cases)
+        reads = Reads.of_tokens(8)._replace(policy=Chooses())
+        phases = Phases(ideal_hardware(), rung)
+        return phases.of(block_of(phases, "attention"), Cases(reads))
 
     assert phase(scan_cycles=50).cycles == 2 * 50 + 299
     assert phase(scan_cycles=1000).cycles == 2 * 1000 + 299
@@ -233,7 +247,7 @@ def test_a_port_carries_fractions_of_a_cycle_and_begins_another_pattern_with_a_w
     env, ended = simpy.Environment(), []
     port = MemoryPort(env, latency_cycles=10)
     for nbytes, rate in ((3, 2), (3, 2), (3, 2), (4, 1)):
-        port.read(0, nbytes, Fraction(rate), lambda: ended.append(env.now))
+        port.read(0, nbytes, rate=Fraction(rate), then=lambda: ended.append(env.now))
     env.run()
     # The first bytes are there after 10 cycles; three requests take 4.5, the last begins at 15.
     assert ended == [12, 13, 15, 19]

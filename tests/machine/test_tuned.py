@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ideal import mlp
 from numpy.typing import NDArray
 from strategies import raw_design
 
@@ -12,7 +13,7 @@ from carsim.design import build_design
 from carsim.hardware.schedule import REPLAYS, SCHEDULES, Schedule, slots_per_core
 from carsim.hardware.schedule.drs import Drs
 from carsim.machine.batches import distinct_rows
-from carsim.machine.cases import MlpCases
+from carsim.machine.cases import RowCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
 
@@ -34,15 +35,17 @@ class Listed(Drs):
 
 def optimum(phases: Phases, computing: NDArray[np.bool_]) -> int:
     """Least cycles over all assignments that give no core more than it has room for."""
-    cores, n = phases.hw.design.machine.cores, int(computing.sum())
+    cores, n = phases.machine.cores, int(computing.sum())
     chosen = np.array([*product(range(cores), repeat=n)])
     loads = (chosen[:, :, None] == np.arange(cores)).sum(axis=1)
     chosen = chosen[(loads <= slots_per_core(len(computing), cores)).all(axis=1)]
     assigned = np.full((len(chosen), len(computing)), REPLAYS)
     assigned[:, computing] = chosen
-    cases = MlpCases(np.tile(computing, (len(chosen), 1)), np.full(len(chosen), KNOWN))
-    first, _ = distinct_rows(cases.alike(phases.hw, Listed(assigned)), len(computing) + 1)
-    return int(phases.mlp(Listed(assigned[first]), cases.take(first)).cycles.min())
+    cases = RowCases(np.tile(computing, (len(chosen), 1)), np.full(len(chosen), KNOWN))
+    first, _ = distinct_rows(
+        cases.load_figures(phases.machine, Listed(assigned), split=False), len(computing) + 1
+    )
+    return int(mlp(phases, Listed(assigned[first]), cases.take(first)).cycles.min())
 
 
 def excess(phases: Phases, schedule: Schedule, drawn: np.random.Generator) -> float:
@@ -51,7 +54,7 @@ def excess(phases: Phases, schedule: Schedule, drawn: np.random.Generator) -> fl
     for share in (0.3, 0.5, 0.8, 1.0):
         computing = drawn.random(batch) < share
         computing[drawn.integers(batch)] = True
-        found = phases.mlp(schedule, MlpCases(computing[None], np.array([KNOWN]))).cycles[0]
+        found = mlp(phases, schedule, RowCases(computing[None], np.array([KNOWN]))).cycles[0]
         worst = max(worst, found / optimum(phases, computing) - 1)
     return worst
 

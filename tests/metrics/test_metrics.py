@@ -27,7 +27,7 @@ def test_figures_follow_from_one_another_as_their_formulas_say(overrides: tuple[
         assert found["seconds_per_video"] * found["videos_per_batch"] == found["latency_s"]
         power = found["energy_per_video_j"] / found["seconds_per_video"]
         assert found["average_power_w"] == pytest.approx(power)
-        active = sum(part.value_j for part in row.energy.parts if not part.idle)
+        active = sum(part.value_j for part in row.energy.components if not part.idle)
         assert found["energy_above_idle_per_video_j"] == pytest.approx(active / 2)
 
 
@@ -53,6 +53,6 @@ def test_without_a_simulation_only_figures_of_the_design_are_there() -> None:
 
 def test_the_headline_of_a_text_is_that_of_its_tokens() -> None:
     video, text = ({metric.name for metric in headline(kind)} for kind in ("video", "text"))
-    assert video & text == {"memory_utilisation"}
+    assert video & text == {"memory_sustained_share"}
     assert {"seconds_per_video", "speedup", "energy_per_video_j", "busy"} <= video
     assert {"tokens_per_s", "first_token_s", "energy_per_token_j"} <= text

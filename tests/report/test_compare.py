@@ -8,11 +8,11 @@ from tiny import MISFIT, tiny_design, tiny_report, tiny_trace, write_inputs
 from carsim import compare, load_trace, run
 from carsim.base.errors import InputError, MisfitError
 from carsim.design.load import build_design
+from carsim.metrics import INTERVALS
 from carsim.report import save_report
 from carsim.report.compare import RunComparison
 from carsim.report.compare_words import answer, changed_table, ratios_lines, spec_table
 from carsim.report.run_tables import elasticities_table
-from carsim.report.run_words import short_sections
 from carsim.report.stored import stored
 from carsim.runs.report import Report
 
@@ -39,16 +39,19 @@ def test_what_differs_is_named_by_path() -> None:
 
 
 def test_an_order_is_certain_where_intervals_of_boards_are_apart() -> None:
-    stored, known = faster().a, faster().a.expected
+    stored = faster().a
+    low, high = INTERVALS["expected_seconds_per_video"]
 
     def of(factor: float) -> list[str]:
-        wide = known.model_copy(update={"low": factor * known.low, "high": factor * known.high})
-        other = stored.model_copy(update={"expected": wide, "result": "calibrated"})
+        own = stored.own.model_copy(
+            update={low: factor * stored.own[low], high: factor * stored.own[high]}
+        )
+        other = stored.model_copy(update={"policies": (own,), "result": "calibrated"})
         return [text for text in answer(RunComparison(faster().b, other)) if " interval" in text]
 
     assert "90 % intervals of A and B overlap:" in of(1.0)[0]
-    assert "do not overlap:" in of(1.5 * known.high / known.low)[0]
-    assert [text for text in answer(faster()) if text.startswith("A is ")] == []
+    assert "do not overlap:" in of(1.5 * stored.own[high] / stored.own[low])[0]
+    assert [text for text in answer(faster()) if text.startswith("A has ")] == []
 
 
 def test_a_section_that_only_one_design_has_is_one_difference() -> None:
@@ -96,7 +99,6 @@ def test_what_forbids_plain_differences_is_said() -> None:
     assert "videos differ" in notes(run(tiny_design(), [tiny_trace(n_frames=2)]))
     text = run(tiny_design(), workload="text:4")
     assert "A decodes a video, B a text, which is different work." in notes(text)
-    assert "(time per new token " in str([*short_sections(stored(text))])
     assert elasticities_table(stored(text)).headings[2] == "time per new token per +10 %"
     assert "video.steps" in [each.path for each in compare(tiny_report(), text).inputs]
 

@@ -13,7 +13,7 @@ from tiny import MISFIT, tiny_design, tiny_report, tiny_trace
 from carsim.base.errors import InputError
 from carsim.base.files import write_whole
 from carsim.design import load_design
-from carsim.machine import parts
+from carsim.machine import play
 from carsim.metrics import METRICS
 from carsim.metrics.table import RESOURCES
 from carsim.report import save_report, summary
@@ -102,8 +102,12 @@ def test_every_file_is_there_told_and_holds_what_was_found(tmp_path):
     frame = pd.read_csv(folder / "comparison.csv", index_col="policy")
     pd.testing.assert_frame_equal(frame, wanted, check_dtype=False)
     timeline = json.loads((folder / "timeline.json").read_text())
-    steps = [event["name"] for event in timeline["traceEvents"] if event.get("cat") == "steps"]
-    assert steps == ["step 15", "step 16", "step 17"]
+    steps: dict[int, list[str]] = {}  # by process, which is a policy
+    for event in timeline["traceEvents"]:
+        if event.get("cat") == "steps":
+            steps.setdefault(event["pid"], []).append(event["name"])
+    assert len(steps) == len(timeline["otherData"]["cycles"]) == 2  # with each dispatcher
+    assert all(names == ["step 15", "step 16", "step 17"] for names in steps.values())
     assert timeline["otherData"]["design_sha256"] == report.design.sha256
 
 
@@ -194,5 +198,5 @@ def test_the_cure_is_that_of_the_reason(tmp_path, number, cure):
 
 def test_that_phases_were_interpolated_is_said(monkeypatch):
     design, traces = tiny_design(), [tiny_trace()]
-    monkeypatch.setattr(parts.phase, "MOST_PLAYED", 10)
+    monkeypatch.setattr(play.player, "MOST_PLAYED", 10)
     assert "2,048 were played" in " ".join(notes_of(run(design, traces, fidelity="tile")))

@@ -2,31 +2,49 @@
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
+import matplotlib.image
 import numpy as np
 import pandas as pd
 import pytest
+from contact_sheet import KINDS, draw_sheet, make_folders
+from contact_sheet import plots as sheet_plots
 from explore_study import write_study
+from matplotlib.text import Text
 from tiny import MISFIT, tiny_report
 
 from carsim.base.errors import InputError
 from carsim.explore.sweep import sweep
 from carsim.metrics import INTERVALS
 from carsim.report import save_report
+from carsim.report.caption import caption_text
 from carsim.report.figures import Shown, run_plots, shown_policies
 from carsim.report.figures.breakdown import breakdown_plot
 from carsim.report.figures.draw import draw, image, on_paper, save
 from carsim.report.figures.interactive import plotly
+from carsim.report.figures.joules import energy_plot
 from carsim.report.figures.metric import metric_plot, run_rows
+from carsim.report.figures.pareto import viewed
 from carsim.report.figures.plot import Panel, Plot, Series
+from carsim.report.figures.policy_looks import policy_look
 from carsim.report.figures.roofline import roofline_plot
-from carsim.report.figures.slices import layer_plot, mixed_layer, timeline_plot
+from carsim.report.figures.slices import (
+    layer_plot,
+    record_layer,
+    stored_layer,
+    told,
+    waits_table,
+)
 from carsim.report.figures.utilisation import MAX_BINS, utilisation_frame
-from carsim.report.plots import write_plot
+from carsim.report.plots import OF_ONE, OF_SEVERAL, OF_TAU, numbers, plot_of, write_plot
 from carsim.report.report import results
-from carsim.report.stored import stored
+from carsim.report.stored import read_run, stored
 from carsim.runs.timeline import usage_by_step
+
+OVERVIEW = ("steps", "phases")
+"""Tracks of a timeline that repeat what others do."""
 
 
 def plots(*overrides):
@@ -84,29 +102,52 @@ def assert_fits(figure):
     assert drawn.y1 <= paper.y1
 
 
-def test_a_timeline_shows_the_first_two_layers_of_its_first_step(folders):
-    panel = timeline_plot(folders / "one").panels[0]
-    events = json.loads((folders / "one/timeline.json").read_text())["traceEvents"]
-    shown = [e for e in events if "ts" in e and e["ts"] / 1e3 < panel.x_range[1]]
-    phases = {event["name"].split(":")[0] for event in shown if event["cat"] == "phases"}
-    assert phases == {"layer 0", "layer 1"}
-    for bars in panel.series:
-        assert len(bars.x) == sum(event["name"] == bars.name for event in shown)
+def test_a_stored_timeline_shows_a_layer_step_that_replays_under_both_schedules(folders):
+    stored = stored_layer(folders / "one")
+    recorded = record_layer(tiny_report(), stored.step, stored.layer)
+    assert [*stored.timelines] == [*recorded.timelines]
+    for policy, timeline in recorded.timelines.items():
+        cut = stored.timelines[policy]
+        assert cut.cycles == timeline.cycles
+        shown = [
+            piece
+            for piece in timeline.slices
+            if not piece.track.startswith((*OVERVIEW, "DMA")) and piece.start_cycle > 0
+        ]
+        in_order = sorted(shown, key=lambda piece: (piece.start_cycle, -piece.end_cycle))
+        assert [piece for piece in cut.slices if piece.start_cycle > 0] == in_order
+    replaying = tiny_report().chosen.batches.replay[0, stored.step, stored.layer]
+    assert 0 < replaying.sum() < 4
+    assert f" {int(replaying.sum())} replay" in layer_plot(stored).title
 
 
 @pytest.mark.parametrize("overrides", [(), ("machine.weight_sharing=private",)])
-def test_a_layer_shows_what_was_recorded_of_it_and_no_more(overrides):
-    row = tiny_report(*overrides).chosen
-    layer = mixed_layer(row, 20)
-    plot = layer_plot(row, 20, layer)
-    (panel,) = plot.panels
+def test_a_layer_step_shows_what_was_recorded_and_says_what_each_slice_is(overrides):
+    report = tiny_report(*overrides)
+    step = record_layer(report, 20)
+    plot = layer_plot(step)
+    panels = plot.panels
+    assert [panel.y_label for panel in panels] == [*step.timelines]
+    own, static = step.timelines.values()
+    assert f" ({100 * (static.cycles / own.cycles - 1):+.1f} %). Grey" in plot.caption
+    assert f"takes {own.cycles / step.clock_mhz:,.4g} us under FastCar + DRS" in plot.caption
+    panel = panels[0]
     first, last = panel.x_range
-    assert all(first <= x <= last for each in panel.series for x in (*each.base, *each.x))
-    assert max(x for each in panel.series for x in each.x) == pytest.approx(last)
-    assert plot.title.endswith(f", {int(row.batches.replay[0, 20, layer].sum())} replay")
+    of_panels = [series for each in panels for series in each.series]
+    bars = [series for series in of_panels if series.mark == "bar"]
+    assert all(first <= x <= last for each in bars for x in (*each.base, *each.x))
+    assert max(x for each in bars for x in each.x) == pytest.approx(last)
     assert panel["MLP"].x
-    following = layer_plot(row, 20, 1).panels[0].x_range[0]
-    assert layer_plot(row, 20, 0).panels[0].x_range[1] == following
+    timeline = step.timelines[report.chosen.variant.name]
+    wait = next(p for p in timeline.slices if p.tiles and not p.is_busy)
+    assert told(wait, step.clock_mhz).startswith(f"{wait.note} (")
+    assert told(wait, step.clock_mhz) in {text for each in bars for text in each.hover}
+    arrows = panel["instructions to a core"]
+    assert arrows.x[2::3] == [None] * (len(arrows.x) // 3)
+    rows = waits_table(step).rows
+    cycles = [int(row[-1].replace(",", "")) for row in rows]
+    assert cycles == sorted(cycles, reverse=True)
+    assert record_layer(report).step >= 16, "in the first frame, nothing replays"
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +166,8 @@ def folders(tmp_path_factory):
         (["one=My rule", "two"], "seconds_per_video", {"My rule", "two"}),
         (["one", "two=B"], "breakdown", {"one", "B"}),
         (["one", "two"], "roofline", {"roof of one", "two"}),
-        (["one"], "timeline", {"DRS", "MLP"}),
+        (["one"], "timeline", {"FastCar, static", "core 0", "MLP"}),
+        (["one", "two"], "energy", {"one", "two", "total"}),
         (["swept", "swept/=again"], "front", {"swept", "again"}),
         (["swept"], "energy_per_video_j:machine.cores:policy.schedule", {"drs"}),
     ],
@@ -135,7 +177,9 @@ def test_one_command_goes_from_results_to_a_figure_and_its_numbers(folders, name
     written = write_plot([str(folders / name) for name in names], what, out, 3.5)
     assert written == [out, folders / "figure.csv"]
     assert out.read_text(encoding="utf-8").startswith("<?xml")
-    table = pd.read_csv(folders / "figure.csv", dtype=str).reindex(columns=["series", "category"])
+    table = pd.read_csv(folders / "figure.csv", dtype=str).reindex(
+        columns=["panel", "series", "category"]
+    )
     assert columns <= {*table.to_numpy().flat}
 
 
@@ -152,7 +196,12 @@ def test_runs_that_share_a_label_are_bars_of_their_own_policies(folders):
     ("names", "what", "out", "problem"),
     [
         (["one"], "energy_j", "a.pdf", "energy_j: is no number of these results; did you mean"),
-        (["one", "swept"], "busy", "a.pdf", "swept: has no policy; draw it by itself"),
+        (
+            ["one", "swept"],
+            "busy:board.name",
+            "a.pdf",
+            "swept: has no board.name; draw it by itself",
+        ),
         (["one"], "busy:machine.coers", "a.pdf", "is no axis of these results; did you mean"),
         (["one"], "busy", "a.gif", "has no suffix of a figure"),
         (["one", "one"], "roofline", "a.pdf", "has two folders of one label; write DIR=LABEL"),
@@ -168,11 +217,11 @@ def test_a_figure_that_cannot_be_drawn_is_one_line(folders, names, what, out, pr
     assert not (folders / out).exists()
 
 
-def test_breakdown_sums_to_the_latency_of_each_policy(run):
+def test_breakdown_sums_to_the_time_of_a_video_under_each_policy(run):
     (panel,) = breakdown_plot(shown_policies({"": run})).panels
     for line, (name, policy, _) in enumerate(shown_policies({"": run})):
         parts = [series.x[line] - series.base[line] for series in panel.series]
-        assert sum(parts) == pytest.approx(policy["latency_s"], rel=0.01)
+        assert sum(parts) == pytest.approx(policy["seconds_per_video"], rel=0.01)
         assert name == panel.categories[line]
 
 
@@ -255,11 +304,16 @@ def test_a_roofline_holds_all_policies_that_use_its_memory_alone(run):
     peak = run.own["macs_per_cycle"] * run.resolved_design["board"]["fabric_clock_mhz"] * 1e6 / 1e9
     assert panel.y_range[1] > max(roof.y) == pytest.approx(peak)
     x, y = panel[f"{run.own.policy} *"].x[0], panel[f"{run.own.policy} *"].y[0]
+    prompt, decoding = run.own.stages
+    assert prompt.seconds + decoding.seconds == pytest.approx(run.own["latency_s"] * run.batches)
+    assert panel["prompt"].x[0] > x  # each byte of weights serves many tokens of it
     assert y <= peak * (1 + 1e-9)
-    # MAC per byte times bytes are MACs: all of the video's.
+    # MAC per byte times bytes are MACs: all of decoding.
     (memory,) = (m for m, moved in run.own.memory_gb_per_video_by_memory.items() if moved)
-    macs = x * run.own.memory_gb_per_video_by_memory[memory] * 1e9
-    assert macs == pytest.approx(y * 1e9 * run.own.seconds_per_video, rel=1e-9)
+    assert x * decoding.memory_gb[memory] == pytest.approx(y * decoding.seconds, rel=1e-9)
+    moved_gb = sum(stage.memory_gb[memory] for stage in run.own.stages)
+    videos = run.batches * run.videos_per_batch
+    assert moved_gb == pytest.approx(run.own.memory_gb_per_video_by_memory[memory] * videos)
     assert y <= x * roof.y[0] / roof.x[0] * (1 + 1e-9)
 
 
@@ -287,3 +341,315 @@ def test_figures_fit_the_column_of_a_paper_with_the_last_number_of_their_axes():
         assert_fits(figure)
         columns = {round(axes.get_position().x0, 2) for axes in figure.axes}
         assert len(columns) == 1  # below each other
+
+
+@pytest.fixture(scope="module")
+def sheet(tmp_path_factory):
+    """Folders of the contact sheet."""
+    folder = tmp_path_factory.mktemp("sheet")
+    make_folders(folder)
+    return folder
+
+
+def test_all_kinds_of_figures_are_on_the_contact_sheet_and_fit_their_paper(sheet):
+    """Open ``contact_sheet.png`` in the folder of the test, and look at it."""
+    kinds = {kind.split(":")[0].strip() for kind in KINDS}
+    assert kinds >= {*OF_SEVERAL, *OF_ONE, OF_TAU, "front"}
+    titles = draw_sheet(sheet, sheet / "contact_sheet.png")
+    assert len(titles) == 2 * (len(KINDS) + 1)
+    assert (sheet / "contact_sheet.png").stat().st_size > 100_000
+    for _, plot in sheet_plots(sheet):
+        for paper in (plot, on_paper(plot, 3.5)):
+            figure = draw(paper)
+            assert_fits(figure)
+            assert_nothing_collides(figure)
+
+
+def assert_nothing_collides(figure):
+    """Numbers below an axis do not overlap, and the legend leaves room to the plot."""
+    figure.canvas.draw()
+    for axes in figure.axes:
+        boxes = [each.get_window_extent() for each in axes.get_xticklabels() if each.get_text()]
+        inside = [box for box in boxes if axes.bbox.x0 - 2 <= box.x0 + box.width / 2]
+        inside = [box for box in inside if box.x0 + box.width / 2 <= axes.bbox.x1 + 2]
+        for left, right in pairwise(sorted(inside, key=lambda box: box.x0)):
+            assert left.x1 <= right.x0 + 1
+    for legend in figure.legends:
+        plotted = sum(axes.bbox.height for axes in figure.axes[:1])
+        assert legend.get_window_extent().height < 1.3 * plotted
+
+
+def test_runs_of_different_batches_are_broken_down_per_video(sheet):
+    names = {"one": "batch 4", "pair": "batch 2"}
+    plot = plot_of([f"{sheet / name}={label}" for name, label in names.items()], "breakdown")
+    (panel,) = plot.panels
+    assert panel.x_label == "seconds per video"
+    runs = [results(sheet / name) for name in names]
+    assert runs[0].videos_per_batch != runs[1].videos_per_batch
+    table = numbers(plot)
+    for run, label in zip(runs, names.values(), strict=True):
+        parts = table[table["category"] == label]
+        # The file holds lengths of bars, not their ends.
+        assert parts["x"].sum() == pytest.approx(run.own["seconds_per_video"], rel=0.01)
+        mlp = parts[parts["series"] == "MLP"]["x"].item()
+        assert mlp == pytest.approx(run.own.breakdown_s["MLP"] / run.videos_per_batch)
+
+
+def test_texts_are_broken_down_per_token():
+    run = stored(tiny_report())
+    video = run.video.model_copy(update={"kind": "text", "frames": 1, "tokens_per_frame": 10})
+    text = run.model_copy(update={"video": video})
+    (panel,) = breakdown_plot(shown_policies({"": text})).panels
+    assert panel.x_label == "milliseconds per new token, prompt included"
+    whole = max(max(series.x) for series in panel.series)
+    longest_s = max(policy["seconds_per_video"] for policy in run.policies if not policy.is_bound)
+    assert whole == pytest.approx(1e3 * longest_s / 10, rel=0.01)
+    both = shown_policies({"a": run, "b": text})
+    assert breakdown_plot(both).panels[0].x_label == "seconds per video or text"
+
+
+def test_an_axis_of_a_sweep_has_its_name_and_its_own_values_as_ticks(sheet):
+    (bars,) = plot_of([str(sheet / "two")], "seconds_per_video").panels
+    assert (bars.y_label, bars.categories) == ("cores", ("1", "2"))
+    (lines,) = plot_of([str(sheet / "swept")], "seconds_per_video:machine.array.cols").panels
+    assert (lines.x_label, lines.x_ticks, lines.x_scale) == ("array cols", (8, 16, 32), "log")
+    axes = draw(Plot("", (lines,), alt="")).axes[0]
+    assert [each.get_text() for each in axes.get_xticklabels()] == ["8", "16", "32"]
+    layout = plotly(Plot("", (lines,), alt=""))["layout"]
+    assert layout["xaxis"]["ticktext"] == ["8", "16", "32"]
+
+
+def test_a_metric_of_the_machine_alone_is_drawn_once(sheet):
+    (panel,) = plot_of([str(sheet / "one")], "cost_usd").panels
+    assert panel.categories == ("all policies",)
+    (panel,) = plot_of([str(sheet / "one")], "seconds_per_video").panels
+    assert len(panel.categories) > 1
+
+
+def test_a_front_fills_its_axes_and_says_what_lies_beyond(tmp_path):
+    table = pd.DataFrame(
+        {
+            "point": range(6),
+            "status": "ok",
+            "seconds_per_video": [1.00, 1.01, 1.02, 1.03, 2.0, 9.0],
+            "energy_per_video_j": [5.3, 5.2, 5.1, 5.0, 9.0, 90.0],
+        }
+    )
+    x, y = "seconds_per_video", "energy_per_video_j"
+    front = table.head(4)
+    line = Series("", front[x].tolist(), front[y].tolist(), "line", "black")
+    keys = table["point"].tolist()
+    points = Series("not on the front, 2", table[x].tolist(), table[y].tolist(), "points", "grey")
+    panel = viewed("x", "y", [replace(points, keys=keys), line])
+    assert panel.x_range[0] > 0.9
+    assert panel.x_range[1] < 1.1
+    assert 4.5 < panel.y_range[0] < panel.y_range[1] < 6
+    assert panel.series[-1].name == "2 beyond the axes"
+    assert_fits(draw(Plot("", (panel,), alt="")))
+
+
+def test_a_roofline_tells_the_prompt_from_decoding(run):
+    plot = roofline_plot(shown_policies({"": run}))
+    names = [series.name for series in plot.panels[0].series]
+    assert names.count("prompt") == 1
+    marks = [series for series in plot.panels[0].series if series.mark == "points"]
+    assert {series.marker for series in marks if not series.hollow} == {"o", "^"}
+    nothing = {"stages": (), "blocks": ()}
+    older = tuple(policy.model_copy(update=nothing) for policy in run.policies)
+    plot = roofline_plot(shown_policies({"": run.model_copy(update={"policies": older})}))
+    assert {series.marker for series in plot.panels[0].series if series.mark == "points"} == {"o"}
+
+
+def test_energy_is_drawn_by_part_with_the_interval_of_each(folders):
+    run = read_run(folders / "one")
+    (panel,) = energy_plot(shown_policies({"": run})).panels
+    own = panel[f"{run.own.policy} *"]
+    by_line = dict(zip(panel.categories, zip(own.x, own.low, own.high, strict=True), strict=True))
+    names = [f"energy_per_video{end}_j" for end in ("", "_low", "_high")]
+    assert by_line["total"] == tuple(run.own[name] for name in names)
+    parts = run.own.energy_parts_per_video_j
+    drawn = [line for line in by_line if line in parts]
+    assert drawn
+    for line in drawn:
+        assert by_line[line] == (parts[line].value, parts[line].low, parts[line].high)
+    rest = sum(parts[name].value for name in parts.keys() - {*drawn})
+    assert by_line["others"][0] == pytest.approx(rest)
+    assert sum(by_line[line][0] for line in [*drawn, "others"]) == pytest.approx(own.x[0])
+
+
+def test_a_paper_has_panels_side_by_side_small_type_and_a_caption_with_provenance(folders):
+    out = folders / "paper.png"
+    what = "seconds_per_video,energy_per_video_j"
+    written = write_plot([str(folders / "one")], what, out, look="paper")
+    assert [path.suffix for path in written] == [".png", ".csv", ".txt"]
+    width, height = matplotlib.image.imread(out).shape[1::-1]
+    assert width == 3.5 * 300
+    assert height < width
+    plot = on_paper(plot_of([str(folders / "one")], what), 3.5, "paper")
+    figure = draw(plot)
+    places = [axes.get_position() for axes in figure.axes]
+    assert len(places) == 2
+    assert places[0].x1 < places[1].x0
+    sizes = {text.get_size() for text in figure.findobj(Text) if text.get_text()}
+    assert 7 <= min(sizes) <= max(sizes) <= 9
+    run = read_run(folders / "one")
+    caption = written[2].read_text()
+    for text in (run.design_sha256[:12], run.traces[0].sha256[:12], run.carsim_version):
+        assert text in caption
+    assert f"decisions {run.own.decisions}" in caption
+
+
+def test_a_caption_says_open_loop_where_it_applies(folders):
+    run = read_run(folders / "one")
+    plot = plot_of([str(folders / "one")], "breakdown")
+    assert "open loop" not in caption_text(plot, {"one": run})
+    own = run.own.model_copy(update={"decisions": "re-thresholded at 0.4 (open loop)"})
+    again = run.model_copy(update={"policies": (own,)})
+    assert "open loop: the threshold was applied to scores" in caption_text(plot, {"one": again})
+
+
+def test_a_layer_step_numbers_the_sequences_that_each_core_computes():
+    step = record_layer(tiny_report("machine.cores=5"), 17, 2)
+    panels = layer_plot(step).panels
+    for panel, timeline in zip(panels, step.timelines.values(), strict=True):
+        shown: dict[str, set[str]] = {}
+        for bars in panel.series:
+            for place, text in zip(bars.y, bars.text, strict=False):
+                if text:
+                    shown.setdefault(panel.categories[round(place)], set()).add(text)
+        computed: dict[str, set[str]] = {}
+        for piece in timeline.slices:
+            if piece.decision and piece.is_busy and piece.kind and piece.track.startswith("core"):
+                numbers = ", ".join(map(str, piece.sequences))
+                computed.setdefault(piece.track, set()).add(numbers)
+        assert shown == computed
+        assert len(shown) == 3, "3 of 4 sequences compute, on a core each"
+    texts = {text.get_text() for text in draw(layer_plot(step)).axes[0].texts}
+    assert {"0", "1", "2", "3"} & texts
+    assert all(trace["textposition"] == "inside" for trace in plotly(layer_plot(step))["data"][:3])
+
+
+def test_arrows_have_heads_a_second_axis_its_numbers_and_bars_their_colours():
+    arrow = Series("to", [1.0, 2.0, None], [0, 1, None], "arrows", "#000000")
+    bars = Series("b", [1.0, 2.0], [0, 1], "bar", "#000000", colours=("#111111", "#222222"))
+    bars = replace(bars, hatches=("", "/"))
+    panel = Panel("t", (bars, arrow), "one", categories=("a", "b"))
+    plot = Plot("", (panel, replace(panel, y_label="two")), alt="", shares="x")
+    data = plotly(plot)["data"]
+    assert [trace["x"] for trace in data[:2]] == [[1.0], [2.0]]
+    assert [trace["marker"]["color"] for trace in data[:2]] == ["#111111", "#222222"]
+    assert [trace["marker"]["pattern"]["shape"] for trace in data[:2]] == ["", "/"]
+    heads = data[2]["marker"]
+    assert (heads["symbol"], heads["angleref"]) == ("arrow", "previous")
+    assert [size > 0 for size in heads["size"]] == [False, True, False]
+    listed = [trace["showlegend"] for trace in data if trace["name"] == "to"]
+    assert listed == [True, False]
+    left, _ = draw(plot).axes
+    (drawn,) = left.texts
+    assert (drawn.arrow_patch is not None, drawn.xy) == (True, (2.0, 1))
+    assert [bar.get_facecolor()[0] for bar in left.patches] == pytest.approx([17 / 255, 34 / 255])
+
+    lines = (
+        Series("speed", [0, 1, 2], [1.0, 1.5, 2.0], "marked line", "#000000"),
+        Series("ratio", [0, 1, 2], [90, 50, 10], "line", "#000000", axis="right"),
+    )
+    panel = Panel("tau", lines, "x", right_label="replayed [%]", right_range=(0.0, 100.0))
+    plot = Plot("", (panel,), alt="")
+    left, right = draw(plot).axes
+    assert [line.get_label() for line in left.lines] == ["speed"]
+    assert list(right.lines[0].get_ydata()) == [90, 50, 10]
+    assert (right.get_ylim(), right.get_ylabel()) == ((0, 100), "replayed [%]")
+    chart = plotly(plot)
+    assert [trace["yaxis"] for trace in chart["data"]] == ["y", "y2"]
+    assert chart["layout"]["yaxis2"]["side"] == "right"
+    assert chart["layout"]["yaxis2"]["overlaying"] == "y"
+
+
+def test_speed_up_over_tau_has_the_replay_ratio_of_its_points_on_a_second_axis(sheet):
+    study = results(sheet / "policies")
+    plot = plot_of([str(sheet / "policies")], "tau")
+    (panel,) = plot.panels
+    points = study.counted
+    for policy, rows in points.groupby("policy_name"):
+        if not rows["replay_eligible"].any():
+            continue
+        best = rows.groupby("policy.tau")["speedup"].max()
+        assert dict(zip(panel[policy].x, panel[policy].y, strict=True)) == best.to_dict()
+    ratios = points.groupby("policy.tau")["replay_eligible"].max()
+    line = panel["replay ratio"]
+    assert line.axis == "right"
+    for tau, percent in zip(line.x, line.y, strict=True):
+        assert percent == pytest.approx(100 * ratios[tau])
+    assert sorted(line.y, reverse=True) == list(line.y)
+    assert panel.y_label == "speed-up over dense, best of others"
+    assert "Open loop" in plot.caption
+    caption = caption_text(plot, {"policies": study})
+    assert "open loop: the threshold was applied to scores that another one had shaped" in caption
+    assert "toy.yaml; trace toy.npz (sha256 " in caption
+
+
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [
+        (["swept"], "swept: has no policy.tau; sweep over policy.tau"),
+        (["one"], "tau: has 0 thresholds? with a speed-up; sweep over"),
+    ],
+)
+def test_results_of_one_threshold_have_no_figure_over_tau(sheet, names, problem):
+    with pytest.raises(InputError, match=problem):
+        plot_of([str(sheet / name) for name in names], "tau")
+
+
+def test_a_front_marks_its_policies_and_names_the_knee(sheet):
+    study = results(sheet / "policies")
+    assert len(study.policies) > 1
+    (panel,) = plot_of([str(sheet / "policies")], "front").panels
+    marks = [series for series in panel.series if series.name.startswith("on the front: ")]
+    counts = study.front["policy_name"].value_counts()
+    assert {s.name for s in marks} == {f"on the front: {n}, {c}" for n, c in counts.items()}
+    for series in marks:
+        policy = series.name.removeprefix("on the front: ").rpartition(",")[0]
+        assert series.colour == policy_look(policy).colour
+    knee = next(series for series in panel.series if series.name.startswith("knee"))
+    assert list(knee.text) == [f"knee, point {study.knee['point'].item()}"]
+    (both,) = plot_of([str(sheet / "swept"), str(sheet / "three")], "front").panels
+    assert {"knee of swept", "knee of three"} <= {series.name for series in both.series}
+
+
+def test_panels_of_lines_stand_side_by_side_in_print_under_one_legend(sheet):
+    what = "seconds_per_video,energy_per_video_j:machine.array.cols:machine.cores"
+    plot = on_paper(plot_of([str(sheet / "swept")], what), 3.5, "paper")
+    figure = draw(plot)
+    assert_fits(figure)
+    assert_nothing_collides(figure)
+    left, right = (axes.get_position() for axes in figure.axes)
+    assert left.x1 < right.x0
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["cores 1", "cores 2", "cores 8"]
+    assert plot.size_in[1] < plot.size_in[0]
+
+
+def test_a_roofline_has_a_ring_for_each_block_of_the_own_policy(run):
+    (panel,) = roofline_plot(shown_policies({"": run})).panels
+    decoding = next(stage for stage in run.own.stages if stage.stage == "decoding")
+    blocks = run.own.blocks
+    assert sum(block.seconds for block in blocks) == pytest.approx(decoding.seconds)
+    assert sum(block.gmacs for block in blocks) == pytest.approx(decoding.gmacs)
+    (memory,) = (name for name, moved in decoding.memory_gb.items() if moved)
+    assert sum(block.memory_gb[memory] for block in blocks) == pytest.approx(
+        decoding.memory_gb[memory]
+    )
+    rings = {series.name: series for series in panel.series if series.hollow}
+    assert {"block: attention", "block: MLP and replay"} <= {*rings}
+    attention = next(block for block in blocks if block.block == "attention")
+    ring = rings["block: attention"]
+    assert ring.x == [attention.gmacs / attention.memory_gb[memory]]
+    assert ring.y == [attention.gmacs / attention.seconds]
+    assert panel.x_range[0] < min(series.x[0] for series in rings.values())
+    older = run.model_copy(
+        update={
+            "policies": tuple(policy.model_copy(update={"blocks": ()}) for policy in run.policies)
+        }
+    )
+    (panel,) = roofline_plot(shown_policies({"": older})).panels
+    assert not any(series.hollow for series in panel.series)

@@ -12,11 +12,13 @@ from tiny import MISFIT, tiny_report
 
 from carsim.base.digests import write_digests
 from carsim.base.errors import InputError
+from carsim.metrics import METRICS, headline
 from carsim.report import save_report
 from carsim.report.files import REPORT
 from carsim.report.notes import notes_of
 from carsim.report.report import write_page
-from carsim.report.stored import read_run, sealed
+from carsim.report.run_page import TileChange, tile_changes, tiles
+from carsim.report.stored import read_run, sealed, stored
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +52,8 @@ def test_the_page_says_what_was_asked_and_what_came_out(page: Page) -> None:
     for text in (
         "a toy on a large board",
         "3 frames x 16 tokens = 48 steps after a prompt of 5",
-        f"{report.chosen.variant.name} takes ",
+        " s per video on a board (",
+        " s per video, time without runtime overhead",
         "What the ZCU102 holds",
         "What 10 % more of a resource would bring",
         f"sha256 {report.design.sha256[:12]}",
@@ -87,7 +90,7 @@ def test_a_page_in_its_folder_links_to_its_files(folder: Path, page: Page, tmp_p
     assert beside.links == ["summary.json", "design.yaml"]
 
 
-KEPT = ("resolved_design", "manifest", "memories", "kind")
+KEPT = ("resolved_design", "manifest", "memories", "kind", "stages")
 """Texts of a summary that are checked, and others that no page shows."""
 
 
@@ -190,3 +193,21 @@ def test_only_the_page_in_the_folder_is_replaced_unasked(folder: Path, tmp_path:
         write_page(folder, tmp_path, overwrite=True)
     with pytest.raises(InputError, match="cannot be written"):
         write_page(folder, tmp_path / "no" / "page.html")
+
+
+def test_tiles_tell_their_change_from_another_run_and_which_way_is_better() -> None:
+    slow, fast = stored(tiny_report("machine.cores=1")), stored(tiny_report())
+    changes = tile_changes(fast, slow)
+    assert len(changes) == len(tiles(fast))
+    names = [metric.name for metric in headline("video") if metric.headline_of]
+    for name, change in zip(["expected_seconds_per_video", *names], changes, strict=False):
+        now, before = fast.own[name], slow.own[name]
+        way = METRICS[name].better
+        if METRICS[name].unit != "share":
+            assert change.text == f"{100 * (now / before - 1):+.1f} % from pinned"
+        assert change.verdict == ("better" if (now > before) == (way == "higher") else "worse")
+    assert changes[-1] == TileChange("as pinned", "")
+    assert {change.text for change in tile_changes(fast, fast)} == {"as pinned"}
+    misfit = stored(tiny_report(MISFIT))
+    assert tile_changes(misfit, fast)[-1] == TileChange("pinned: yes", "worse")
+    assert tile_changes(fast, misfit)[-1] == TileChange("pinned: no", "better")

@@ -21,7 +21,7 @@ from studies.content import ROOT
 from studies.frames import READERS
 from studies.league import cells, measured, tables
 from studies.rules import ChangeScore, TasScore, Threshold
-from studies.run import quoted
+from studies.run import quoted_pages
 
 PROMPT = b"abcdefgh"
 TAUS = (0.0, 0.3)
@@ -199,9 +199,10 @@ def test_losses_are_held_against_the_right_contestant():
 
 def test_the_readme_quotes_what_the_tables_have():
     folder = ROOT / "studies/league"
-    readme = (folder / "README.md").read_text(encoding="utf-8")
     quality, table = tables.joined(folder)
-    assert quoted(readme, tables.numbers(quality, table)) == readme
+    pages = quoted_pages(folder / "README.md", tables.numbers(quality, table))
+    for page, text in pages.items():
+        assert page.read_text(encoding="utf-8") == text, page
 
     again = measured.quality(pd.read_csv(folder / "cells.csv", keep_default_na=False))
     both = again.set_index("contestant"), quality.set_index("contestant")

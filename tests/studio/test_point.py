@@ -131,8 +131,15 @@ def test_a_text_takes_no_trace_along(toy):
     assert FIELDS["model"].set(state, base_of(state), "llama3_8b") == TEXT
     assert FIELDS["design"].set(state, base_of(state), "zcu102").trace == "vilau_8f"
     found = point_at(TEXT.with_option("workload", "text:16+4"))
-    own, ((title, speed, _), *_, (_, energy, _), _) = found.run.own, tiles(found.run)
-    assert (title, speed) == ("speed per stream", f"{own.text('stream_tokens_per_s')} tokens/s")
+    own, (expected, stream, *_, (_, energy, _), _) = found.run.own, tiles(found.run)
+    assert expected[:2] == (
+        "expected speed in all",
+        f"{own.text('expected_tokens_per_s')} tokens/s",
+    )
+    assert stream[:2] == (
+        "speed per stream, without runtime overhead",
+        f"{own.text('stream_tokens_per_s')} tokens/s",
+    )
     assert energy == f"{own.text('energy_per_token_j')} J"
 
 
@@ -143,3 +150,13 @@ def test_a_sweep_has_the_numbers_of_its_points(toy):
     assert at[2.0] == pytest.approx(point_at(toy).run.own["speedup"], rel=1e-12)
     alone = swept(replace(toy, over="cores"), ANYWHERE)
     assert alone.panels[0].y_label.startswith("time per video [s]")
+
+
+def test_a_workload_that_names_a_network_is_the_model_of_the_page():
+    state = TabState("kv260", workload="image:depth_anything_v2_small,70x70")
+    design = point_at(state).design
+    field = FIELDS["model"]
+    assert field.text(state, design) == "depth_anything_v2_small"
+    assert field.set(state, design, "depth_anything_v2_small") is state
+    after = field.set(state, design, "dit_xl2")
+    assert (after.workload, after.changes) == ("", {"model.preset": "dit_xl2"})

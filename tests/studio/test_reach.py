@@ -98,9 +98,9 @@ def test_a_stored_front_is_read_again_only_if_its_store_has_changed(answers):
     sweep(make_study(Path()), "swept", workers=0)
     shown = replace(START, store="swept").query
     edition = answers.front(shown, None, None)["fronted.data"]
-    assert answers.front(shown, "front", edition) == {}
+    assert answers.front(shown, edition, None) == {}
     os.utime("swept/store.txt")
-    assert answers.front(shown, "front", edition)["fronted.data"] != edition
+    assert answers.front(shown, edition, None)["fronted.data"] != edition
 
 
 @pytest.mark.parametrize(
@@ -130,15 +130,14 @@ def test_a_command_line_opens_what_it_names_and_nothing_beside_it(answers, tmp_p
     there = tmp_path / "there"
     start = TabState(str(there / "toy.yaml"), trace=str(there / "toy.npz"), store=str(there))
     reach = Reach.of(start)
-    assert reach.design(start.design, {}) == there / "toy.yaml"
-    assert reach.trace(start.trace) == there / "toy.npz"
-    assert reach.design("link.yaml", {}).samefile(there / "toy.yaml")
+    assert reach.files(start) == (there / "toy.yaml", there / "toy.npz")
+    assert reach.files(TabState("link.yaml"))[0].samefile(there / "toy.yaml")
     assert reach.store(start.store) == there
-    assert reach.design("kv260", {}).stem == "kv260"
-    assert reach.trace("vilau_8f").stem == "vilau_8f"
+    design, trace = reach.files(TabState("kv260", trace="vilau_8f"))
+    assert (design.stem, trace.stem) == ("kv260", "vilau_8f")
     no_store = Reach.of(TabState(start.design, trace=start.trace))
     with pytest.raises(InputError, match="is outside"):
-        no_store.design(str(there / "keys.yaml"), {})
+        no_store.files(TabState(str(there / "keys.yaml")))
 
 
 def test_a_design_opens_its_own_models_file_only_if_it_was_given(answers, tmp_path):
@@ -148,6 +147,6 @@ def test_a_design_opens_its_own_models_file_only_if_it_was_given(answers, tmp_pa
     given = tmp_path / "there" / "mine.yaml"
     given.write_text(text.replace("preset: tiny", "from: config.json"))
     (tmp_path / "here" / "mine.yaml").write_text(text.replace("preset: tiny", f"from: {model}"))
-    assert Reach.of(TabState(str(given))).design(str(given), {}) == given
+    assert Reach.of(TabState(str(given))).files(TabState(str(given)))[:2] == (given, model)
     with pytest.raises(InputError, match=r"config\.json: is outside"):
-        answers.reach.design("mine.yaml", {})
+        answers.reach.files(TabState("mine.yaml"))

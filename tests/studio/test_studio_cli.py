@@ -1,15 +1,17 @@
 """``carsim studio``: what it refuses, and whom it answers."""
 
+import pickle
 import re
 import socket
 
 import pytest
+from click.testing import CliRunner
 from tiny import write_inputs
 
 pytest.importorskip("dash")
 
 from carsim.base.errors import InputError
-from carsim.cli.studio import run_command
+from carsim.cli.studio import run_command, studio
 from carsim.studio.answers import Answers
 from carsim.studio.app import make_app
 from carsim.studio.guard import protect
@@ -38,6 +40,16 @@ def test_a_port_that_is_taken_is_one_clear_line():
             serve(TabState("kv260"), port, **how)
 
 
+def test_what_the_command_hands_to_the_server_reaches_a_process_of_its_own(monkeypatch, tmp_path):
+    served = {}
+    monkeypatch.setattr("carsim.studio.serve.serve", lambda *_, **how: served.update(how))
+    monkeypatch.setattr("carsim.cli.studio.plugin_options", lambda: " --plugin mine.py")
+    design, _ = write_inputs(tmp_path)
+    CliRunner().invoke(studio, [design, "--no-browser"], catch_exceptions=False)
+    command_of = pickle.loads(pickle.dumps(served["command_of"]))
+    assert command_of(TabState("kv260")) == "carsim run kv260 --plugin mine.py"
+
+
 @pytest.fixture(scope="module")
 def app(tmp_path_factory):
     design, trace = write_inputs(tmp_path_factory.mktemp("toy"))
@@ -50,7 +62,7 @@ def app(tmp_path_factory):
         return getattr(answers, method)(*args)
 
     app = make_app(ask, ask)
-    protect(app.server, TOKEN, app.csp_hashes())
+    protect(app, TOKEN)
     return app
 
 

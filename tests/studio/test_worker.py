@@ -7,6 +7,7 @@ import pytest
 
 from carsim.base.errors import InputError
 from carsim.studio.reach import Reach
+from carsim.studio.state import TabState
 from carsim.studio.worker import Worker
 
 
@@ -41,5 +42,5 @@ def test_a_process_that_dies_is_one_line_and_the_next_question_has_another():
 def test_what_is_refused_there_is_refused_here():
     worker = Worker(Reach(()), limit_s=120)
     with pytest.raises(InputError, match="kv260: is outside of the folder"):
-        worker.ask("design", "kv260", {})
+        worker.ask("files", TabState("kv260"))
     worker.close()

@@ -3,23 +3,49 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from math import exp
+from math import exp, log, sqrt
+from operator import attrgetter
 
 import pytest
 
 from carsim.design import configs_folder, load_design
-from carsim.hardware.expected import LEVEL
+from carsim.hardware.expected import (
+    LEAST_SD,
+    LEAST_SYSTEMS,
+    LEVEL,
+    TRANSFERS,
+    Expected,
+    coverage_of,
+    expected_factors,
+)
 from carsim.hardware.technology.fpga import Fpga
 from carsim.runs.calibrate import MeasuredSpeed
 from carsim.runs.decode import decode
-from carsim.validate.boards import order_of, validate_boards
-from carsim.validate.intervals import coverage, interval, left_out_speeds, pools
+from carsim.validate.boards import CAME_LATER, FACTOR, LATER, ROOFED, order_of, validate_boards
+from carsim.validate.intervals import (
+    KINDS,
+    Held,
+    PublishedSystem,
+    bare_seconds,
+    calibrated_systems,
+    coverage_table,
+    expected_in,
+    left_out_speeds,
+    left_out_systems,
+    own_held,
+    published_table,
+    raw_systems,
+    transfer_held,
+    transfer_tests,
+    without_system,
+)
 from carsim.validate.part import Part
 from carsim.validate.peers import data_rows
 from carsim.validate.published import (
     SPLITS,
     Predicted,
     Published,
+    later_rows,
     predict,
     predict_rows,
     published_design,
@@ -86,7 +112,7 @@ def test_stages_between_products_are_those_of_the_code() -> None:
 
 def test_power_is_joules_times_speed_and_that_of_a_chip_leaves_memory_out() -> None:
     found = predict(row("hummingbird_kv260"))
-    parts = {part.component: part.value_j for part in found.energy.parts}
+    parts = {part.component: part.value_j for part in found.energy.components}
     chip_j = sum(parts.values()) - sum(parts[f"{n} ps_ddr"] for n in ("memory", "standby"))
     assert found.watts.value_j == pytest.approx(chip_j * found.speed)
     board = replace(found, row=replace(found.row, power_of="board"))
@@ -125,8 +151,8 @@ def test_the_unseen_split_only_grows_and_no_row_of_a_table_is_left_out_unsaid() 
 
 
 def test_calibration_beats_one_factor_on_rows_left_out_and_nears_the_floor(part: Part) -> None:
-    groups = [group for group in part.groups if group.title.startswith("calibrated")]
-    assert len(groups) == 4
+    groups = [group for group in part.groups if group.rival == FACTOR]
+    assert len(groups) == 6
     for group in groups:
         assert group.ours.mean < min(0.075, 0.4 * group.theirs.mean), group.title
         assert group.wins > 0.75 * len(group.rows)
@@ -142,19 +168,107 @@ def test_a_factor_on_rows_left_out_never_sees_the_row(predicted: list[Predicted]
     assert len(left_out_speeds(predicted, speed)) > 200
 
 
-def test_intervals_hold_nine_of_ten_rows_of_systems_left_out(predicted: list[Predicted]):
-    found = [coverage(name, residuals) for name, residuals in pools(predicted).items()]
-    assert {each.pool for each in found} == {"gpu_stream", "pooled", "all", "calibrated"}
-    for each in found:
-        assert each.ends[1] >= LEVEL, each
-    # The 90 % that is claimed lies within the binomial interval over all systems.
-    (every,) = (each for each in found if each.pool == "all")
-    assert every.ends[0] <= LEVEL <= every.ends[1]
-    # Twenty systems of equal rows at 0, 1 ... 19, and one to come: nineteen of 21 hold 90 %.
-    made_up = {str(number): [float(number)] * 3 for number in range(20)}
-    assert interval("made up", made_up).spread == pytest.approx(exp(9.5), rel=1e-3)
-    assert interval("made up", made_up).factor == pytest.approx(exp(9.5), rel=1e-3)
-    assert interval("made up", made_up).ends == pytest.approx((1, exp(19)), rel=1e-3)
+def test_intervals_hold_nine_of_ten_rows_of_systems_left_out(predicted: list[Predicted]) -> None:
+    held = left_out_systems(raw_systems(predicted, bare_seconds))
+    assert {kind: each.systems for kind, each in held.items()} == {
+        "fpga": 11, "gpu": 31, "npu": 3, "all": 45,
+    }  # fmt: skip
+    for kind, each in held.items():
+        # The 90 % that is claimed lies within the binomial interval, or below it.
+        assert each.ends[1] >= LEVEL, kind
+    assert held["all"].ends[0] <= LEVEL + 0.02
+    assert sum(held[kind].rows for kind in KINDS) == held["all"].rows
+
+
+def test_the_tested_system_has_no_part_in_its_own_interval(predicted: list[Predicted]) -> None:
+    systems = raw_systems(predicted, bare_seconds)
+    tested = next(each for each in systems if each.name.startswith("DFX"))
+    before = without_system(systems, tested)
+    changed = replace(tested, residuals=(100.0,))
+    others = [changed if each is tested else each for each in systems]
+    assert without_system(others, changed) == before
+    assert (before.pool, before.systems) == ("fpga/bare_metal", 7)
+    # Without it, fewer than three FPGAs have a host that starts HLS kernels.
+    llamaf = next(each for each in systems if each.name.startswith("LlamaF"))
+    assert without_system(systems, llamaf).pool == "fpga"
+
+
+def test_no_interval_reaches_beyond_the_peak_and_no_row_does(predicted: list[Predicted]) -> None:
+    for system in raw_systems(predicted, bare_seconds):
+        for residual, floor in zip(system.residuals, system.floors, strict=True):
+            assert residual > floor, system.name
+    interval = Expected("made up", 3, 6, factor=1.0, low=0.5, high=2.0)
+    system = PublishedSystem("mine", "fpga", None, residuals=(0.1, -0.6), floors=(-0.1, -0.5))
+    held = Held.of(system, interval)
+    # The second row is faster than its own peak: no interval holds it.
+    assert (held.inside, held.rows) == (1, 2)
+    assert held.width == pytest.approx(exp(log(2) + (0.1 + 0.5) / 2))
+
+
+def test_an_interval_by_hand() -> None:
+    # Means of three systems are 0, 0 and 0.3: median 0, mean 0.1. Each system's rows share its
+    # weight: squares about 0.1 are 0.01, 0.05 and 0.04; of these 0.1 / 2 is the variance.
+    made_up = expected_in("made up", [[0.0], [-0.2, 0.2], [0.3, 0.3, 0.3]])
+    half = 2.920 * sqrt(0.05) * sqrt(4 / 3)
+    assert (made_up.systems, made_up.rows, made_up.factor) == (3, 6, 1.0)
+    assert made_up.low == pytest.approx(exp(0.1 - half), abs=6e-4)
+    assert made_up.high == pytest.approx(exp(0.1 + half), abs=6e-4)
+    # Equal systems still have the floor between repeated measurements.
+    equal = expected_in("equal", [[0.1], [0.1], [0.1]])
+    assert equal.high / equal.low == pytest.approx(
+        exp(2 * 2.920 * LEAST_SD * sqrt(4 / 3)), rel=2e-3
+    )
+
+
+def test_the_shipped_table_is_that_of_the_published_rows(predicted: list[Predicted]) -> None:
+    assert {each.pool: each for each in published_table(predicted)} == expected_factors()
+
+
+def test_the_shipped_coverage_is_that_of_the_published_rows(predicted: list[Predicted]) -> None:
+    made = coverage_table(predicted)
+    assert [coverage_of(each.pool) for each in made] == made
+    # Every population of the table of intervals, and a design's own points, have a coverage.
+    for pool in (*expected_factors(), "own"):
+        tested = coverage_of(pool)
+        assert 0 < tested.inside <= tested.rows
+
+
+def test_expected_speeds_of_fpgas_in_scope_are_near_what_was_published(part: Part) -> None:
+    groups = {group.title: group for group in part.groups}
+    in_scope = groups["expected, in scope"]
+    assert len(in_scope.rows) == 14
+    # A factor that is pooled over GPUs raises this error from 6 to 27 %.
+    assert in_scope.ours.mean < 0.10
+    assert in_scope.theirs is not None
+    assert in_scope.ours.mean < in_scope.theirs.mean
+
+
+def test_the_rival_without_a_simulator_is_printed_whoever_is_nearer(part: Part) -> None:
+    groups = {group.title: group for group in part.groups}
+    rival = groups["peak rival by row"]
+    assert len(rival.rows) == 226
+    assert not rival.must_win
+    assert rival.theirs is not None
+    assert rival.theirs.mean == pytest.approx(0.058, abs=0.001)
+    for split in ("", ", development", ", unseen"):
+        roofline = groups[f"roofline rival by row{split}"]
+        assert roofline.theirs is not None
+        # At batch 1 all phases are bound by bytes, so that phases change next to nothing.
+        assert roofline.theirs.mean == pytest.approx(0.058, abs=0.003)
+        assert groups[f"roofline rival by 1 row{split}"].theirs is not None
+    notes = [note for note in part.notes if note.startswith(("Expected times, ", "Calibrated by"))]
+    assert len(notes) == 16
+    for note in notes:
+        assert note.endswith(("carsim is narrower.", "the rival is narrower.", "equal."))
+    (npus,) = (note for note in notes if note.startswith("Expected times, NPUs, 3 systems"))
+    assert npus.endswith("the rival is narrower.")
+
+
+def test_points_of_a_system_give_its_own_interval(predicted: list[Predicted]) -> None:
+    held = own_held(predicted, attrgetter("point"))
+    assert held[3].systems == held[0].systems == 23
+    for each in held.values():
+        assert each.ends[1] >= LEVEL
 
 
 def test_pairs_whose_intervals_are_apart_are_in_the_measured_order(predicted: list[Predicted]):
@@ -170,7 +284,18 @@ def test_the_fit_states_the_ratios_of_published_resources(part: Part) -> None:
         rows = [row for row in group.rows if row.what.endswith(f": {name}")]
         ratios = sorted(row.reference / row.ours for row in rows)
         assert (ratios[0], ratios[-1]) == pytest.approx(ends, rel=0.01), name
-        assert len(ratios) == (4 if name in ("bram36", "uram") else 6)
+        assert len(ratios) == {"dsp": 8, "lut": 8, "bram36": 6, "uram": 4}[name]
+
+
+def test_no_system_of_an_fpga_is_left_out_of_published_resources_whose_figures_are_known() -> None:
+    named = {row["config"] for row in data_rows("published_resources.csv")}
+    systems = {
+        published.config.partition("_")[0]: published.config
+        for published in published_rows()
+        if published.design.board.technology.kind == "fpga"
+    }
+    without_figures = {"apex", "flexllm"}  # none were published for these boards
+    assert systems.keys() - {config.partition("_")[0] for config in named} == without_figures
 
 
 def test_every_published_design_is_used_fits_and_explains_itself(
@@ -200,3 +325,116 @@ def test_bytes_of_the_designs_are_those_that_were_published() -> None:
         head = model.head.stored_weights(model.body) if design.machine.include_head else 0
         bytes_per_token = model.weights.bytes_of(model.body.weights + head) / design.policy.batch
         assert bytes_per_token == pytest.approx(published.weight_bytes_per_token, rel=0.005)
+
+
+@pytest.mark.parametrize("transfer", TRANSFERS)
+@pytest.mark.parametrize("points", [1, LEAST_SYSTEMS])
+def test_intervals_hold_across_precisions_and_families(
+    predicted: list[Predicted], transfer: str, points: int
+) -> None:
+    for tested, others in transfer_tests(predicted, transfer, points):
+        model = tested.row.design.model
+        measured = [other.row.design.model for other in others]
+        families = {other.family for other in measured}
+        bits = {float(other.weights.bits_per_element) for other in measured}
+        assert len(others) >= points
+        assert tested not in others
+        assert transfer == "precision" or model.family not in families
+        if transfer != "family" and model.activations.bits == measured[0].activations.bits == 16:
+            own = float(model.weights.bits_per_element)
+            assert all(abs(own - other) > 0.05 * own for other in bits)
+    point = attrgetter("point")
+    calibrated = calibrated_systems(predicted, point)
+    held = transfer_held(predicted, transfer, points, point=point, calibrated=calibrated)
+    assert held.systems >= 5
+    # All rows of the tested system are left out of the widths.
+    assert held.coverage >= 0.9
+    assert held.width < 3.5
+
+
+@pytest.mark.parametrize("rows", ["1 row", "2 rows", "3 rows"])
+@pytest.mark.parametrize("split", ["", ", development", ", unseen"])
+def test_few_rows_are_where_the_simulator_is_nearer_than_its_rival(
+    part: Part, rows: str, split: str
+) -> None:
+    (group,) = (each for each in part.groups if each.title == f"peak rival by {rows}{split}")
+    assert group.theirs is not None
+    assert group.ours.mean < group.theirs.mean
+    assert group.wins > len(group.rows) / 2
+
+
+def test_fpgas_that_came_later_are_scored_and_have_no_part_in_anything_else(part: Part) -> None:
+    later = later_rows()
+    published = published_rows()
+    assert {row.config for row in later}.isdisjoint(row.config for row in published)
+    assert {path.stem for path in (configs_folder() / "later").glob("*.yaml")} == {
+        row.config for row in later
+    }
+    groups = [group for group in part.groups if CAME_LATER in group.title]
+    speeds = [group for group in groups if group.title.startswith(LATER)]
+    assert [len(group.rows) for group in speeds] == [len(later)] * 3  # with each rival
+    assert not any(group.must_win or group.bounds for group in groups)
+    names = {row.name for row in later}
+    for group in part.groups:
+        if group not in groups:
+            assert names.isdisjoint(compared.what for compared in group.rows)
+    for row in later:
+        model = row.design.model
+        head = model.head.stored_weights(model.body) if row.design.machine.include_head else 0
+        nbytes = model.weights.bytes_of(model.body.weights + head)
+        assert nbytes == pytest.approx(row.weight_bytes_per_token, rel=0.005)
+        body = model.body
+        kv_bytes = model.kv.bytes_of(body.n_layers * body.kv_elements)
+        assert kv_bytes == pytest.approx(row.kv_bytes_per_context_token, rel=0.005)
+
+
+def test_power_and_resources_of_later_fpgas_are_scored_on_their_rows(part: Part) -> None:
+    groups = {group.title: group.rows for group in part.groups}
+    later = later_rows()
+    powers = groups[f"power in W, {CAME_LATER}"]
+    assert [row.reference for row in powers] == [row.power_w for row in later if row.power_w]
+    assert len(powers) >= 4
+    resources = groups[f"resources of {CAME_LATER}"]
+    designs = {row.what.partition(":")[0] for row in resources}
+    assert designs == {"bitnet_kv260", "pdswap_kv260"}
+    assert designs <= {row.config for row in later}
+
+
+def test_units_that_bound_the_speed_are_where_carsim_beats_bytes_on_later_fpgas(part: Part) -> None:
+    """GPT-2 on 256 products a cycle: bytes over the ports' peak know no products."""
+    (group,) = (group for group in part.groups if group.title == LATER)
+    rows = [row for row in group.rows if row.what.startswith("Chen et al.")]
+    assert len(rows) == 4
+    for row in rows:
+        assert abs(row.error) < 0.15
+        assert row.rival_error is not None
+        assert abs(row.rival_error) > 5
+
+
+def test_documents_state_the_errors_of_later_fpgas(part: Part) -> None:
+    groups = {group.title: group for group in part.groups}
+    at_0_9, at_0_8 = groups[LATER], groups[f"{LATER} ({ROOFED})"]
+    assert at_0_9.theirs is not None
+    assert at_0_8.theirs is not None
+    docs = configs_folder().parent / "docs"
+    trust = (docs / "trust.md").read_text(encoding="utf-8")
+    assert f"| {len(at_0_9.rows)} simulated speeds of [FPGAs that came later]" in trust
+    ours = f"**{100 * at_0_9.ours.mean:.1f} %** (median {100 * at_0_9.ours.median:.1f} %)"
+    roofline = groups[f"{LATER} (roofline)"]
+    rival = roofline.theirs
+    assert rival is not None
+    theirs = f"{100 * rival.mean:.1f} % (median {100 * rival.median:.1f} %), roofline"
+    assert f"| {ours} | {theirs} |" in trust
+    (note,) = (note for note in part.notes if note.startswith(CAME_LATER))
+    inside = note.removeprefix(f"{CAME_LATER}: ").partition(" of")[0]
+    assert f"{inside} of them are inside" in trust
+    text = " ".join((docs / "reference/validation.md").read_text(encoding="utf-8").split())
+    assert (
+        f"errs by {100 * at_0_9.ours.mean:.0f} % on average (median "
+        f"{100 * at_0_9.ours.median:.0f} %), 0.9 of the peak by {100 * at_0_9.theirs.mean:.0f} % "
+        f"({100 * at_0_9.theirs.median:.0f} %) and 0.8 of the peak by "
+        f"{100 * at_0_8.theirs.mean:.0f} % ({100 * at_0_8.theirs.median:.0f} %)"
+    ) in text
+    assert f"errs by {100 * rival.mean:.0f} % ({100 * rival.median:.0f} %)" in text
+    assert f"nearer than the roofline in {roofline.wins} rows" in text
+    assert f"nearer than 0.9 of the peak in {at_0_9.wins} rows, and {inside} rows lie" in text

@@ -33,6 +33,12 @@ def groups(part: Part) -> dict[str, Group]:
     return {group.title: group for group in part.groups}
 
 
+def study_text() -> str:
+    """The study of the paper, with its details."""
+    pages = (ROOT / "studies/paper" / name for name in ("README.md", "details.md"))
+    return "\n".join(page.read_text(encoding="utf-8") for page in pages)
+
+
 def test_stock_designs_gain_less_and_correlation_raises_the_gain(part: Part) -> None:
     (group,) = (group for group in part.groups if group.title == "speed-up, nothing fitted")
     gains = {each.what: each for each in group.rows}
@@ -41,7 +47,7 @@ def test_stock_designs_gain_less_and_correlation_raises_the_gain(part: Part) -> 
         assert each.ours < each.reference, what
         if "correlated" in what:
             assert each.ours > gains[what.replace("correlated", "independent")].ours
-    readme = (ROOT / "studies/paper/README.md").read_text(encoding="utf-8")
+    readme = study_text()
     for ratio in (20, 50, 80):
         of = [each for what, each in gains.items() if f"{ratio}%" in what]
         cells = [of[0].reference, *(each.ours for each in of), of[0].rival]
@@ -82,7 +88,7 @@ def test_errors_are_within_their_bounds(part: Part, groups: dict[str, Group]) ->
     saved = groups["time saved over dense in s"]
     assert saved.rows[2].reference == pytest.approx(689.7 - 556.8)
     assert (round(saved.ours.mean, 3), saved.ours.count) == (0.072, 7)
-    readme = (ROOT / "studies/paper/README.md").read_text(encoding="utf-8")
+    readme = study_text()
     for row, other in zip(groups["the same rows"].rows[1:], saved.rows, strict=True):
         errors = (row.error, other.error, row.rival_error)
         cells = " | ".join(f"{100 * error:+.1f} %" for error in errors if error is not None)
@@ -118,10 +124,8 @@ def test_the_rows_need_clock_cores_batch_and_schedule_of_the_design() -> None:
 
 
 def test_shipped_traces_give_the_rows_as_near_as_the_documents_say() -> None:
-    texts = [
-        (ROOT / name).read_text(encoding="utf-8")
-        for name in ("docs/validation.md", "studies/paper/README.md")
-    ]
+    validation = ROOT / "docs/reference/validation.md"
+    texts = [validation.read_text(encoding="utf-8"), study_text()]
     for kind in ("correlated", "independent"):
         errors = []
         for row in ROWS[3:6]:
@@ -137,7 +141,7 @@ def test_what_rows_imply_of_correlation_is_what_the_study_says() -> None:
     again = points.query("kind == 'pairs' and row == 'replay80' and correlation == 0.1").iloc[0]
     found = correlation.measured(0.8, 0.1, "pairs")
     assert {name: again[name] for name in found} == pytest.approx(found, abs=1e-4)
-    readme = (ROOT / "studies/paper/README.md").read_text(encoding="utf-8")
+    readme = study_text()
     ends = points[points.correlation.isin([0.0, 0.99])].set_index(["row", "kind", "correlation"])
     for row, ratio in correlation.RATIOS.items():
         keys = ("pairs", 0.0), ("pairs", 0.99), ("pairs and clips", 0.99)

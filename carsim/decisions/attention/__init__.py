@@ -32,8 +32,11 @@ from typing import TYPE_CHECKING
 from carsim.base.registry import Registry, any_kind, field_name
 from carsim.decisions.attention.ann import Ann as Ann
 from carsim.decisions.attention.ann_ca import AnnCa as AnnCa
+from carsim.decisions.attention.attention_answers import CHECKS
 from carsim.decisions.attention.base import AttentionPolicy as AttentionPolicy
+from carsim.decisions.attention.base import CacheAt as CacheAt
 from carsim.decisions.attention.base import CacheShape as CacheShape
+from carsim.decisions.attention.base import ForwardShape as ForwardShape
 from carsim.decisions.attention.base import KvReads as KvReads
 from carsim.decisions.attention.base import Query as Query
 from carsim.decisions.attention.base import Selection as Selection
@@ -41,11 +44,14 @@ from carsim.decisions.attention.base import SelectionUnit as SelectionUnit
 from carsim.decisions.attention.base import SideWork as SideWork
 from carsim.decisions.attention.dense import Dense as Dense
 from carsim.decisions.attention.draft import Draft as Draft
+from carsim.decisions.attention.evicting import Evicting as Evicting
+from carsim.decisions.attention.evicting import Kept as Kept
+from carsim.decisions.attention.stack import Stack as Stack
 from carsim.decisions.attention.streaming import Streaming as Streaming
 from carsim.decisions.attention.temp_cache import TempCache as TempCache
 
 ATTENTION: Registry[type[AttentionPolicy]] = Registry(
-    "attention policy", field_name, (Dense, Streaming, TempCache, AnnCa, Draft, Ann)
+    "attention policy", field_name, (Dense, Streaming, TempCache, AnnCa, Draft, Ann, Stack), CHECKS
 )
 """Kinds of attention by the name that YAML and traces give them."""
 

@@ -16,6 +16,10 @@ videos are where it could pay.
 Work of the machine, of one row in one layer: ``tables`` x ``bits`` products of a head's length for
 every query head in each step, with an operation for each sign and one to mark each bucket.
 
+In cross-attention of forwards, the paper's own setting, the queries of a forward decide for it.
+Every head hashes all queries and marks their buckets; each token of the prompt is looked up, and
+only those that were met are scored. ``density`` states their share, as it follows from data.
+
 Simplifications: hashing the prompt's keys once, and looking them up once a frame, are left out (62
 of either against 256 steps of hashing), as are buckets and signatures, which stay on chip.
 """
@@ -25,12 +29,14 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from carsim.base.section import FieldError
 from carsim.base.sizes import NonNegativeInt
 from carsim.decisions.attention import search
 from carsim.decisions.attention.base import (
     Array,
     AttentionPolicy,
     CacheShape,
+    ForwardShape,
     Ints,
     KvReads,
     Query,
@@ -55,9 +61,10 @@ class Buckets:
     """
 
     def __init__(self, cache: CacheShape, policy: "AnnCa") -> None:
-        self.cache, tables = cache, policy.tables
+        self.cache = cache
+        tables = policy.tables
         self.planes = search.hyperplanes(tables, policy.bits, cache.head_dim, policy.seed)
-        heads = cache.n_layers, cache.n_rows, cache.n_kv_heads
+        heads = (cache.n_layers, cache.n_rows, cache.n_kv_heads)
         self.codes = np.zeros((*heads, cache.prompt_slots, tables), np.uint16)
         self.met = np.zeros((*heads, tables, 1 << policy.bits), np.bool_)
         self.read = np.ones((*heads, cache.prompt_slots), np.bool_)
@@ -71,6 +78,10 @@ class AnnCa(AttentionPolicy):
     records: ClassVar[bool] = True
     follows_reads: ClassVar[bool] = True  # its work is the same in every step
 
+    masks_forwards: ClassVar[bool] = True
+    later: ClassVar[frozenset[str]] = frozenset({"density"})
+    forward_fields: ClassVar[frozenset[str]] = frozenset({"density"})
+
     kind: Literal["ann_ca"] = "ann_ca"
     bits: Annotated[int, Field(ge=0, le=12)] = Field(
         8, description="signs in a signature; 0: all keys share a bucket"
@@ -78,6 +89,9 @@ class AnnCa(AttentionPolicy):
     tables: search.Tables = 2
     sinks: NonNegativeInt = Field(4, description="first tokens, which are always read")
     seed: NonNegativeInt = Field(0, description="of the hyperplanes")
+    density: search.Share | None = Field(
+        None, description="cross-attention: share of the prompt that is scored; stated"
+    )
 
     @classmethod
     def trivial(cls) -> "AnnCa":
@@ -108,7 +122,8 @@ class AnnCa(AttentionPolicy):
 
     def end_of_frame(self, state: Buckets, layer: int, keys: Array, values: Array) -> None:
         """Look up which keys of the prompt the frame's queries met."""
-        codes, met = state.codes[layer], state.met[layer]
+        codes = state.codes[layer]
+        met = state.met[layer]
         row, head, _, table = np.ogrid[tuple(slice(n) for n in codes.shape)]
         slots = np.arange(state.cache.prompt_slots)
         is_sink = slots < state.cache.padding[:, None] + self.sinks  # [B, P]
@@ -122,6 +137,32 @@ class AnnCa(AttentionPolicy):
     def reads_aligned(self, distance: int) -> bool:
         """Only the prompt is ever left out."""
         return True
+
+    # Cross-attention of forwards: what the machine asks.
+
+    def check_forwards(self, *, in_chunks: bool) -> None:
+        """The share of the prompt that is met follows from data, so that it has to be stated."""
+        if self.bits and self.density is None:
+            problem = "is missing: how much of the prompt is met follows from the data"
+            raise FieldError("density", problem, "state it; FAST-AR reports 0.331")
+
+    def cross_keys(self, text: int) -> int:
+        """The stated share of the prompt, and sinks."""
+        if not self.bits or self.density is None:
+            return text
+        return max(min(text, self.sinks), int(search.share_of(self.density, text)))
+
+    def cross_work(self, shape: ForwardShape, text: int) -> SideWork:
+        """Hash all queries, mark their buckets, look up the prompt, and move what is met."""
+        planes = self.tables * self.bits
+        marks = shape.queries * shape.n_heads * (planes + self.tables)
+        looked_up = text * shape.n_kv_heads * self.tables
+        code_bytes = -(-planes // 8)
+        return SideWork(
+            macs=search.hash_macs(shape.n_heads, 0, shape.head_dim, planes) * shape.queries,
+            element_ops=marks + looked_up,
+            bytes_read=text * shape.n_kv_heads * code_bytes,
+        )
 
     def side_work(self, context: Ints, n_heads: int, n_kv_heads: int, head_dim: int) -> SideWork:
         """Hash the query of every head."""

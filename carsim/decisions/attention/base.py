@@ -15,11 +15,41 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from carsim.base.section import FieldError, Section
+from carsim.base.section import FieldError, GrownSection
 
 Array = NDArray[np.floating[Any]]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class CacheAt:
+    """Steps of a decoding, as a policy is asked about them. All arrays have one shape.
+
+    Attributes:
+        context: Tokens that dense attention would read, those of the step included.
+        prompt: Tokens of the prompt of the row.
+        tokens_per_frame: N.
+    """
+
+    context: Ints
+    prompt: Ints
+    tokens_per_frame: int
+
+    @property
+    def step(self) -> Ints:
+        """Decode steps before this one."""
+        return self.context - self.prompt - 1
+
+    @property
+    def frame(self) -> Ints:
+        """Number of the frame that is decoded."""
+        return self.step // self.tokens_per_frame
+
+    @property
+    def place(self) -> Ints:
+        """Place of the token in its frame."""
+        return self.step % self.tokens_per_frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +77,7 @@ class SideWork:
         scan_cycles: Serial cycles before the first key can be fetched, such as a top-k. Where
             there are any, they follow the work above, and keys are asked for after them.
         kv_elements: Elements of keys and values read or written, in the cache's own precision.
+        activation_elements: Elements of activations read or written, in forwards.
     """
 
     macs: Ints | int = 0
@@ -55,6 +86,7 @@ class SideWork:
     bytes_written: Ints | int = 0
     scan_cycles: Ints | int = 0
     kv_elements: Ints | int = 0
+    activation_elements: Ints | int = 0
 
 
 @dataclass(frozen=True)
@@ -70,6 +102,35 @@ class SelectionUnit:
     comparator_bits: int = 0
     buffer_bytes: int = 0
     word_bits: int = 0
+
+
+@dataclass(frozen=True)
+class ForwardShape:
+    """Forwards in which many queries attend at once, as a policy is asked about one row and layer.
+
+    Attributes:
+        queries: Queries of a row: the tokens of a chunk, or of the whole sample.
+        n_heads: H.
+        n_kv_heads: KV.
+        head_dim: hd.
+        forwards: Forwards of a chunk, the clean one included.
+    """
+
+    queries: int
+    n_heads: int
+    n_kv_heads: int
+    head_dim: int
+    forwards: int = 1
+
+    @property
+    def width(self) -> int:
+        """Elements of a query of all heads."""
+        return self.n_heads * self.head_dim
+
+    @property
+    def kv_size(self) -> int:
+        """Elements of a key of all key heads."""
+        return self.n_kv_heads * self.head_dim
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +258,7 @@ def named(label: str, fields: Mapping[str, Any]) -> str:
     return label + (f" ({', '.join(words)})" if words else "")
 
 
-class AttentionPolicy(Section):
+class AttentionPolicy(GrownSection):
     """A rule which keys attention reads: fields of the YAML and of a trace, decisions, work.
 
     To add a kind: one file in this folder with a subclass, and one line in
@@ -211,10 +272,13 @@ class AttentionPolicy(Section):
     * ``select`` reads the newest token, and nothing beyond the context.
     * A row decides by its own keys and queries: its selection does not depend on its batch-mates.
     * Nothing drawn: randomness comes from a seed among the fields.
-    * ``records`` is False: ``reads(context)`` equals what ``select`` reads, for every head alike.
+    * ``records`` is False: ``reads_at`` equals what ``select`` reads, for every head alike.
       ``records`` is True: it depends on data, the decoder counts what ``select`` reads into the
       arrays ``kv_tokens``, ``kv_runs`` and ``kv_held`` of the trace, and ``reads`` and ``held``
       give the most that a step can read and a cache can hold.
+    * ``source_layer`` names the layer itself, or an earlier one that has keys of its own;
+      ``kept_key_heads`` is a divisor of the number of key heads; ``far_tokens`` never falls where
+      the tokens grow, and grows no faster than they do.
     * The key that a rule of replay scores, such as that of the same place in the previous frame, is
       read in any case. Where ``reads_aligned`` is False, the machine counts it as one key more
       (without its value).
@@ -224,17 +288,29 @@ class AttentionPolicy(Section):
         paper: Its source.
         mode: Field that chooses which others are :attr:`used`, such as a scorer; empty: all are.
         records: Reads depend on data and are stored in the trace.
+        heads_alike: All heads of a row read the same keys, so that the keys of a token lie side by
+            side in the cache. It holds in any case where reads do not depend on data.
         exact: The policy reads every token, whatever its fields.
+        joins_others: The policy is made of others, and does nothing of its own.
         follows_reads: ``side_work``, ``frame_work`` and ``side_bytes`` depend on the keys that are
             read, or held, and are asked at their number instead of the context.
+        masks_forwards: The policy has a form for forwards, in which many queries attend at once:
+            see :meth:`forward_keys`.
+        has_dense_steps: In some denoising steps of a sample it leaves nothing out.
+        forward_fields: Fields that mean something in forwards alone.
     """
 
     label: ClassVar[str]
     paper: ClassVar[str] = ""
     mode: ClassVar[str] = ""
     records: ClassVar[bool] = False
+    heads_alike: ClassVar[bool] = False
     exact: ClassVar[bool] = False
+    joins_others: ClassVar[bool] = False
     follows_reads: ClassVar[bool] = False
+    masks_forwards: ClassVar[bool] = False
+    has_dense_steps: ClassVar[bool] = False
+    forward_fields: ClassVar[frozenset[str]] = frozenset()
 
     kind: str
 
@@ -245,8 +321,12 @@ class AttentionPolicy(Section):
 
     @property
     def used(self) -> dict[str, Any]:
-        """The fields that do something under the chosen :attr:`mode`; all unless overridden."""
-        return dict(self)
+        """The fields that do something under the chosen :attr:`mode`.
+
+        All unless overridden; those that kinds were given later go unsaid at their default.
+        """
+        unsaid = self.unsaid
+        return {name: value for name, value in self if name not in unsaid}
 
     @model_validator(mode="after")
     def _no_field_of_another_mode(self) -> Self:
@@ -265,7 +345,7 @@ class AttentionPolicy(Section):
     @property
     def short(self) -> str:
         """The policy in one cell of a table."""
-        return " ".join(map(str, self.used.values()))
+        return " ".join(str(value) for value in self.used.values() if value is not None)
 
     # What the decoder asks.
 
@@ -285,6 +365,19 @@ class AttentionPolicy(Section):
         slots = np.arange(valid.shape[1])
         return valid[:, None, :] & valid[:, :, None] & (slots <= slots[:, None])
 
+    def pooled(self, heads: Array) -> Array:
+        """One key or value for each group of neighbouring key heads: their mean.
+
+        The decoder asks where :meth:`kept_key_heads` leaves fewer heads than there are.
+
+        Args:
+            heads: Keys, before or after the rotary embedding, or values, [B, kept, group, ..., hd].
+
+        Returns:
+            [B, kept, ..., hd].
+        """
+        return heads.mean(axis=2, dtype=heads.dtype)
+
     def append(
         self, state: Any, layer: int, slots: slice, k: Array, k_rotated: Array, v: Array
     ) -> None:
@@ -302,6 +395,15 @@ class AttentionPolicy(Section):
     def select(self, state: Any, layer: int, query: Query) -> Selection:
         """Choose the keys that the newest token of each row reads; all unless overridden."""
         return _ALL
+
+    def attended(self, state: Any, layer: int, weights: Array) -> None:
+        """Learn how much attention each cached token was given, such as for evicting the others.
+
+        Args:
+            state: Result of :meth:`begin`.
+            layer: Layer.
+            weights: Softmax weights of the newest token, [B, H, end]; 0 where a slot is not read.
+        """
 
     def end_of_frame(self, state: Any, layer: int, keys: Array, values: Array) -> Ints | None:
         """Tidy up after a frame: merge or drop cached tokens.
@@ -321,9 +423,165 @@ class AttentionPolicy(Section):
 
     # What the machine asks.
 
+    def check_forwards(self, *, in_chunks: bool) -> None:
+        """Refuse forwards for which the policy has no form.
+
+        Args:
+            in_chunks: A video is made in chunks, whose keys lie in a cache.
+
+        Raises:
+            FieldError: A field has no meaning there, or lacks a value.
+        """
+
+    def forward_keys(self, queries: int, keys: Ints, share_done: Array) -> Ints:
+        """Keys that each query of a forward scores, int[S]; all unless overridden.
+
+        Args:
+            queries: Queries of a row.
+            keys: Keys that it may attend to, int[S], its own chunk's included.
+            share_done: Share of the denoising steps that came before each forward, float[S].
+        """
+        return keys
+
+    def forward_held(self, queries: int, keys: Ints) -> Ints:
+        """Tokens whose key and value the cache of a chunk holds; all unless overridden.
+
+        Args:
+            queries: Queries of a row.
+            keys: Keys that a query may attend to, those of its chunk included.
+        """
+        return keys
+
+    def forward_work(self, shape: ForwardShape, keys: Ints) -> SideWork:
+        """Work of one row, layer and forward, where :meth:`forward_keys` leaves some keys out.
+
+        Args:
+            shape: The forwards.
+            keys: Keys that a query may attend to.
+        """
+        return SideWork()
+
+    def forward_side_bytes(self, shape: ForwardShape, keys: Ints) -> Ints:
+        """Bytes of the policy's own data beside the cache, of one row and layer.
+
+        Args:
+            shape: The forwards.
+            keys: Keys that a query may attend to.
+        """
+        return np.zeros_like(keys)
+
+    def cross_keys(self, text: int) -> int:
+        """Tokens of the prompt that cross-attention scores; all unless overridden.
+
+        Args:
+            text: Tokens of the prompt.
+        """
+        return text
+
+    def cross_work(self, shape: ForwardShape, text: int) -> SideWork:
+        """Work of one row, layer and forward, where :meth:`cross_keys` leaves some tokens out.
+
+        Args:
+            shape: The forwards.
+            text: Tokens of the prompt.
+        """
+        return SideWork()
+
     def reads(self, context: Ints) -> KvReads:
-        """Keys that one head of one row reads at these contexts; arrays of their shape."""
+        """Keys that one head of one row reads at these contexts; arrays of their shape.
+
+        Where that depends on prompt or frames, the most that it can be; see :meth:`reads_at`.
+        """
         return KvReads(context, np.ones_like(context))
+
+    def reads_at(self, at: CacheAt) -> KvReads:
+        """Keys that one head of one row reads in steps of which prompt, frame and place are known.
+
+        Args:
+            at: The steps.
+
+        Returns:
+            Arrays of the shape of the contexts.
+        """
+        return self.reads(at.context)
+
+    @property
+    def asks_for_prompt(self) -> bool:
+        """Keys depend on prompt, frame or place, and not on the context alone."""
+        return type(self).reads_at is not AttentionPolicy.reads_at
+
+    def full_tokens(self, tokens: Ints, tokens_per_frame: int) -> Ints:
+        """Tokens at the cache's own precision that take as many bytes as the cached ones do.
+
+        A policy that keeps older tokens in fewer bits overrides it.
+
+        Args:
+            tokens: Tokens that are read or held.
+            tokens_per_frame: N.
+
+        Returns:
+            At most ``tokens``, of their shape, rounded up.
+        """
+        return tokens
+
+    def source_layer(self, layer: int) -> int:
+        """The layer whose keys and values a layer reads; its own unless overridden.
+
+        A layer that reads those of an earlier one projects no keys and values, and caches none.
+        """
+        return layer
+
+    @property
+    def shares_layers(self) -> bool:
+        """Some layers read the keys and values of others."""
+        return type(self).source_layer is not AttentionPolicy.source_layer
+
+    def kept_key_heads(self, n_kv_heads: int) -> int:
+        """Key heads that are projected and cached, at equal distance; all unless overridden.
+
+        Where they are fewer than there are, neighbouring heads share a key and a value:
+        :meth:`pooled`.
+
+        Args:
+            n_kv_heads: KV.
+
+        Returns:
+            A divisor of KV.
+        """
+        return n_kv_heads
+
+    @property
+    def shares_heads(self) -> bool:
+        """Neighbouring key heads share keys and values."""
+        return type(self).kept_key_heads is not AttentionPolicy.kept_key_heads
+
+    def far_tokens(self, tokens: Ints, tokens_per_frame: int) -> Ints:
+        """Tokens that lie in a second memory, of those in the cache; none unless overridden.
+
+        They are the oldest in the cache. ``machine.placement.kv_far`` names the memory. A policy
+        that overrides this reads everything that it holds (:attr:`reads_all_held`).
+
+        Args:
+            tokens: Tokens that are held, all of which are read.
+            tokens_per_frame: N.
+
+        Returns:
+            0 to ``tokens``, of their shape.
+        """
+        return np.zeros_like(tokens)
+
+    @property
+    def uses_far_memory(self) -> bool:
+        """Older tokens lie in a second memory."""
+        return type(self).far_tokens is not AttentionPolicy.far_tokens
+
+    @property
+    def reads_all_held(self) -> bool:
+        """Every step reads all tokens that the cache holds, so that their number tells their age.
+
+        A kind that overrides ``select`` says so itself.
+        """
+        return type(self).select is AttentionPolicy.select
 
     def held(self, context: Ints) -> Ints:
         """Tokens whose key and value the cache must hold at these contexts."""

@@ -10,5 +10,6 @@ class Dense(AttentionPolicy):
 
     label: ClassVar[str] = "dense attention"
     exact: ClassVar[bool] = True
+    masks_forwards: ClassVar[bool] = True
 
     kind: Literal["dense"] = "dense"

@@ -12,6 +12,11 @@ read, with the prompt and the block under way. Blocks are runs of ``block_tokens
 raster order, so that nothing is moved. Where several query heads share a key head, a block is as
 good as the best of them finds it.
 
+In a forward of a diffusion transformer, the policy is that of the paper. Queries and keys are
+pooled over blocks of ``block_tokens`` (128 there: 8 x 16), all blocks are scored against each
+other, and the best ``keep`` of these pairs are computed. Q, K and V move so that blocks are
+contiguous, and the output moves back. The first quarter of the denoising steps is dense.
+
 Model of the machine: the keys of the block under way are read for attention in any case; they are
 summed up as they pass, and once the block is complete, its mean is written in few bits. Each step
 reads all means, multiplies them with the queries on the array, and finds the best with the unit of
@@ -31,6 +36,7 @@ from carsim.decisions.attention.base import (
     Array,
     AttentionPolicy,
     CacheShape,
+    ForwardShape,
     Ints,
     KvReads,
     Query,
@@ -38,6 +44,9 @@ from carsim.decisions.attention.base import (
     SelectionUnit,
     SideWork,
 )
+
+DENSE_SHARE = 0.25
+"""Share of the denoising steps, the first ones, that are dense (arXiv 2505.14708)."""
 
 
 @dataclass(eq=False)
@@ -62,6 +71,8 @@ class Drafts:
 class Draft(AttentionPolicy):
     """DraftAttention: the blocks of cached tokens whose pooled keys fit the query best."""
 
+    masks_forwards: ClassVar[bool] = True
+    has_dense_steps: ClassVar[bool] = True
     label: ClassVar[str] = "draft attention"
     paper: ClassVar[str] = "arXiv 2505.14708"
     records: ClassVar[bool] = True
@@ -100,10 +111,11 @@ class Draft(AttentionPolicy):
         """Take the new key into its block; the prompt is in none."""
         if slots.start < state.first:
             return
-        block, place = divmod(slots.start - state.first, self.block_tokens)
-        running, key = state.running[layer], k_rotated[:, :, 0]
-        running[:] = key if place == 0 else running + key
-        if place == self.block_tokens - 1:
+        block, token = divmod(slots.start - state.first, self.block_tokens)
+        key = k_rotated[:, :, 0]
+        running = state.running[layer]  # a view
+        running[:] = key if token == 0 else running + key
+        if token == self.block_tokens - 1:
             mean = search.few_bits(running / self.block_tokens, self.pooled_bits)
             state.means[layer, :, :, block] = mean
 
@@ -117,8 +129,8 @@ class Draft(AttentionPolicy):
         scores = state.scores(layer, complete, q).max(axis=2)  # [B, KV, complete]
         mask = np.ones((*scores.shape[:2], query.end), np.bool_)
         chosen = search.best(scores, k)[..., None].repeat(self.block_tokens, axis=-1)
-        whole = slice(state.first, state.first + complete * self.block_tokens)
-        mask[..., whole] = chosen.reshape(*scores.shape[:2], -1)
+        in_blocks = slice(state.first, state.first + complete * self.block_tokens)
+        mask[..., in_blocks] = chosen.reshape(*scores.shape[:2], -1)
         return Selection(mask=mask)
 
     def _complete(self, video_tokens: Any) -> Any:
@@ -127,20 +139,40 @@ class Draft(AttentionPolicy):
 
     # What the machine and a trace ask.
 
+    def forward_keys(self, queries: int, keys: Ints, share_done: Array) -> Ints:
+        """Keys in the blocks that are kept; all in the first quarter of the steps."""
+        blocks = -(-keys // self.block_tokens)
+        keys_in_best = search.share_of(self.keep, blocks) * self.block_tokens
+        return np.where(share_done < DENSE_SHARE, keys, np.minimum(keys_in_best, keys))
+
+    def forward_work(self, shape: ForwardShape, keys: Ints) -> SideWork:
+        """Pooling, the draft map and its best pairs; Q, K, V and output are read and written."""
+        queries = shape.queries
+        width = shape.width
+        pairs = -(-queries // self.block_tokens) * -(-keys // self.block_tokens)
+        moved_elements = 2 * (queries * width + keys * width)
+        return SideWork(
+            macs=pairs * width,
+            element_ops=(queries + keys) * width,
+            activation_elements=2 * moved_elements,
+            scan_cycles=pairs * shape.n_heads,
+        )
+
     def reads(self, context: Ints) -> KvReads:
         """All of a prompt that is the whole context; runs are most where the prompt is shortest."""
         complete = self._complete(context)
-        kept = search.share_of(self.keep, complete)
-        return KvReads(context, search.most_runs(kept + 2, complete - kept))
+        best = search.share_of(self.keep, complete)
+        return KvReads(context, search.most_runs(best + 2, complete - best))
 
     def side_work(self, context: Ints, n_heads: int, n_kv_heads: int, head_dim: int) -> SideWork:
         """Scores of all blocks, the newest key, and the top-k."""
-        blocks, of_block = context // self.block_tokens, self._block_bytes(n_kv_heads, head_dim)
+        blocks = context // self.block_tokens
+        block_bytes = self._block_bytes(n_kv_heads, head_dim)
         return SideWork(
             macs=blocks * n_heads * head_dim,
             element_ops=n_kv_heads * head_dim,
-            bytes_read=blocks * of_block,
-            bytes_written=-(-of_block // self.block_tokens),
+            bytes_read=blocks * block_bytes,
+            bytes_written=-(-block_bytes // self.block_tokens),
             scan_cycles=blocks * n_heads,
         )
 

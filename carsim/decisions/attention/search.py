@@ -26,7 +26,9 @@ EXACT_BITS = 32
 SCALE_BITS = 16
 """Of the one scale that a vector of few bits carries."""
 
-MOST_SCORES, SCORE_BITS, INDEX_BITS = 4096, 16, 16
+MOST_SCORES = 4096
+SCORE_BITS = 16
+INDEX_BITS = 16
 """Of the sorter: 4,096 blocks of 16 tokens are 65,536 tokens."""
 
 SORTER_COMPARATORS = 2
@@ -66,11 +68,12 @@ def best(scores: Array, k: Ints | int) -> Bools:
     """
     n = scores.shape[-1]
     k = np.broadcast_to(k, scores.shape[:-1])[..., None]
-    place = np.clip(n - k, 0, n - 1)
-    least = np.take_along_axis(np.partition(scores, np.unique(place), axis=-1), place, axis=-1)
+    rank = np.clip(n - k, 0, n - 1)  # of the least score that is chosen, in ascending order
+    least = np.take_along_axis(np.partition(scores, np.unique(rank), axis=-1), rank, axis=-1)
     chosen: Bools = scores >= least
     if np.count_nonzero(chosen) != k.sum():  # ties, or k is 0 or above n
-        above, equal = scores > least, scores == least
+        above = scores > least
+        equal = scores == least
         newest_first = equal[..., ::-1].cumsum(axis=-1)[..., ::-1]
         chosen = above | (equal & (newest_first <= k - above.sum(axis=-1, keepdims=True)))
     return chosen

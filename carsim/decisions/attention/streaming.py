@@ -10,7 +10,10 @@ from carsim.decisions.attention.base import AttentionPolicy, Bools, Ints, KvRead
 
 
 class Streaming(AttentionPolicy):
-    """StreamingLLM: attention sinks and a local window that includes the current token."""
+    """StreamingLLM: attention sinks and a local window that includes the current token.
+
+    Machines are simulated with a dense prompt; the window holds for decoded steps.
+    """
 
     # Positions are absolute. Sinks are the first tokens of a row, its padding left out.
     label: ClassVar[str] = "sparse attention"
@@ -48,6 +51,11 @@ class Streaming(AttentionPolicy):
         """At most sinks + window, in two runs once they are apart."""
         tokens = np.minimum(context, self.sinks + self.window)
         return KvReads(tokens, 1 + ((self.sinks > 0) & (context > tokens)).astype(np.int64))
+
+    @property
+    def reads_all_held(self) -> bool:
+        """Sinks and window are all that is held."""
+        return True
 
     def held(self, context: Ints) -> Ints:
         """Sinks and window; the rest is overwritten."""

@@ -2,20 +2,15 @@
 
 A rule is added by a file with a subclass of :class:`ReplayRule`, whose docstring has the contract,
 and a line in :data:`RULES`. From outside of the package, an instance can be given wherever a rule
-is expected; for files that name its kind, register it there. ``docs/kinds.md`` has an example.
+is expected; for files that name its kind, register it there. ``docs/reference/plugins.md``
+has an example.
 """
 
 from typing import TYPE_CHECKING
 
 from carsim.base.registry import Registry, any_kind, field_name
 from carsim.decisions.replay.absent import AbsentRule
-from carsim.decisions.replay.base import NO_WORK as NO_WORK
-from carsim.decisions.replay.base import DecoderShape as DecoderShape
-from carsim.decisions.replay.base import MachineShape as MachineShape
-from carsim.decisions.replay.base import Point as Point
 from carsim.decisions.replay.base import ReplayRule as ReplayRule
-from carsim.decisions.replay.base import RuleWork as RuleWork
-from carsim.decisions.replay.base import Seen as Seen
 from carsim.decisions.replay.base import later as later
 from carsim.decisions.replay.decide import FASTCAR as FASTCAR
 from carsim.decisions.replay.decide import Pairs as Pairs
@@ -25,10 +20,17 @@ from carsim.decisions.replay.decide import decision_units as decision_units
 from carsim.decisions.replay.decide import unanimous as unanimous
 from carsim.decisions.replay.input_change import InputChange as InputChange
 from carsim.decisions.replay.periodic import Periodic as Periodic
+from carsim.decisions.replay.rule_answers import CHECKS
+from carsim.decisions.replay.seen import Seen as Seen
+from carsim.decisions.replay.shapes import NO_WORK as NO_WORK
+from carsim.decisions.replay.shapes import DecoderShape as DecoderShape
+from carsim.decisions.replay.shapes import MachineShape as MachineShape
+from carsim.decisions.replay.shapes import Point as Point
+from carsim.decisions.replay.shapes import RuleWork as RuleWork
 from carsim.decisions.replay.tas import Tas as Tas
 
 RULES: Registry[type[ReplayRule]] = Registry(
-    "replay rule", field_name, (Tas, InputChange, Periodic)
+    "replay rule", field_name, (Tas, InputChange, Periodic), CHECKS
 )
 """Rules of replay by the name that YAML and traces give them."""
 

@@ -5,7 +5,8 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict, model_validator
 
 from carsim.base.yaml_file import shown
-from carsim.decisions.replay.base import NO_WORK, MachineShape, ReplayRule, RuleWork
+from carsim.decisions.replay.base import ReplayRule
+from carsim.decisions.replay.shapes import NO_WORK, MachineShape, RuleWork
 
 
 class AbsentRule(ReplayRule):

@@ -9,110 +9,19 @@ of a step is its number within the frame. What is *held* for a place was stored 
 computed there.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from carsim.base.section import GrownSection
+from carsim.base.section import FieldError, GrownSection
 from carsim.base.sizes import MOST
 from carsim.decisions.attention.base import Array, Bools, named
-
-Point = Literal["q", "attention", "residual"]
-"""Points of a layer at which a decision can be known, in order: queries are there; attention is
-done; the residual stream is complete, and with it the input of the MLP."""
+from carsim.decisions.replay.seen import Seen
+from carsim.decisions.replay.shapes import DecoderShape, MachineShape, Point, RuleWork
+from carsim.decisions.replay.traced import Traced, trace_rule, traced_key_distance
 
 Number = TypeVar("Number", int, float)
 Gain = Annotated[float, Field(ge=0, le=1)]
-
-
-@dataclass(frozen=True, eq=False)
-class DecoderShape:
-    """A decoding that begins, for rules that keep a state of their own.
-
-    Attributes:
-        n_layers: L.
-        n_rows: B.
-        tokens_per_frame: N.
-        hidden_size: d.
-        n_heads: H.
-        head_dim: hd.
-        dtype: Arithmetic.
-    """
-
-    n_layers: int
-    n_rows: int
-    tokens_per_frame: int
-    hidden_size: int
-    n_heads: int
-    head_dim: int
-    dtype: Any
-
-
-@dataclass(frozen=True, eq=False)
-class Seen:
-    """One layer in one step, as a rule may look at it. Arrays are the decoder's own: do not write.
-
-    Attributes:
-        q: Query before the rotary embedding, [B, H, hd]; head h is served by key head h * KV // H.
-        q_rotated: Query after it.
-        key: The cached rotated key, [B, KV, hd], of so many tokens ago; 0 is the newest.
-        mlp_input: Input of the MLP, the normed residual stream after attention, [B, d].
-        tokens_per_frame: N.
-        frame: Number of the frame that is decoded.
-    """
-
-    q: Array
-    q_rotated: Array
-    key: Callable[[int], Array]
-    mlp_input: Array
-    tokens_per_frame: int
-    frame: int = 0
-
-
-@dataclass(frozen=True)
-class MachineShape:
-    """The model that a machine runs, and the share of it that one core has.
-
-    Attributes:
-        n_heads: H.
-        n_kv_heads: KV.
-        head_dim: hd.
-        hidden_size: d.
-        activation_bits: Stored bits of an activation.
-        of: Cores that share heads and columns; 1 where a core has all of them.
-    """
-
-    n_heads: int
-    n_kv_heads: int
-    head_dim: int
-    hidden_size: int
-    activation_bits: Fraction
-    of: int = 1
-
-    def columns(self, n: int) -> int:
-        """Of n heads or columns, those of the core with the largest share."""
-        return -(-n // self.of)
-
-
-class RuleWork(NamedTuple):
-    """Work of a rule for one row in one layer of one step that is scored.
-
-    Attributes:
-        vector_ops: Operations of the vector unit.
-        key_elements: Elements of the cached key that is read; attention may read it in any case.
-        held_bytes: Bytes held for one place: read where it is scored, written where the row
-            computes, and kept for every place of the frame.
-    """
-
-    vector_ops: int = 0
-    key_elements: int = 0
-    held_bytes: int = 0
-
-
-NO_WORK = RuleWork()
 
 
 class ReplayRule(GrownSection):
@@ -120,14 +29,19 @@ class ReplayRule(GrownSection):
 
     To add a kind: one file in this folder with a subclass, and one line in
     :data:`carsim.decisions.replay.RULES`. The subclass declares ``kind: Literal["name"] = "name"``,
-    its fields with limits, ``label``, ``known_at``, ``score`` and ``work``; the rest where it
-    differs.
+    its fields with limits, ``label`` and ``score``; the rest where it differs.
+
+    Where its decision is known, and what a machine has to do for it, follow from what ``score`` and
+    ``computed`` do with the arrays that they are shown (:mod:`carsim.decisions.replay.traced`). A
+    kind may state a cheaper form instead, such as sums in few bits: ``known_at``, ``work`` and
+    ``key_distance``. The contract compares what is stated with what was traced.
 
     Every kind may damp: ``gain`` scales a cached output each time it is replayed, so that older
     outputs add less. Every kind may cap the age of outputs: a place that has replayed ``max_age``
     frames in a row computes in the next. The decoder sees to both and the machine to the gain; a
-    kind's score does not change. Simplification: the machine's counters of ages, a few bits for
-    each place of a layer, cost nothing.
+    kind's score does not change. Simplifications: the machine's counters of ages, a few bits for
+    each place of a layer, cost nothing; where ``first_frame`` is above 1, frames between the first
+    one and that pay for scores that are not taken.
 
     Contract, which ``tests/decisions/replay/test_contract.py`` holds over all kinds:
 
@@ -136,20 +50,28 @@ class ReplayRule(GrownSection):
     * Nothing drawn: equal inputs give equal scores.
     * Scores are finite.
     * No place replays more than ``max_age`` frames in a row.
-    * ``score`` looks at nothing that comes after ``known_at``.
+    * ``score`` looks at nothing that comes after ``known_at``, and no further back than
+      ``frames_back``.
+    * All state is in the arrays that ``begin`` returns; ``score`` does not change them.
 
     Class attributes:
         label: English name in comparisons.
         paper: Its source.
-        known_at: The earliest point at which its score can be known. A rule that is known at
-            ``residual`` looks at the input of the MLP, which is then normed for all rows.
+        known_at: The earliest point at which its score can be known; None: as traced. A rule that
+            is known at ``residual`` looks at the residual stream or the input of the MLP, which is
+            then normed for all rows.
+        frames_back: Frames that it looks back at most, which is at most ``first_frame``.
+        cheaper: Why a stated ``work`` takes less than half of the traced operations; empty where it
+            does not.
     """
 
     label: ClassVar[str]
     paper: ClassVar[str] = ""
-    known_at: ClassVar[Point]
+    known_at: ClassVar[Point | None] = None
+    frames_back: ClassVar[int] = 1
+    cheaper: ClassVar[str] = ""
 
-    later: ClassVar[frozenset[str]] = frozenset({"gain", "max_age"})
+    later: ClassVar[frozenset[str]] = frozenset({"gain", "max_age", "first_frame"})
 
     kind: str
     gain: Gain | Annotated[tuple[Gain, ...], Field(min_length=1, strict=False)] = Field(
@@ -158,6 +80,16 @@ class ReplayRule(GrownSection):
     max_age: Annotated[int, Field(gt=0, le=MOST)] | None = Field(
         None, description="frames in a row that a place may replay; no limit if absent"
     )
+    first_frame: Annotated[int, Field(ge=1, le=MOST)] = Field(
+        1, description="first frame that is scored; all before it compute"
+    )
+
+    @model_validator(mode="after")
+    def _has_frames_to_look_at(self) -> Self:
+        if self.first_frame < self.frames_back:
+            problem = f"{self.first_frame}, while the rule looks {self.frames_back} frames back"
+            raise FieldError("first_frame", problem, f"give at least {self.frames_back}")
+        return self
 
     @property
     def text(self) -> str:
@@ -182,15 +114,22 @@ class ReplayRule(GrownSection):
     @property
     def method(self) -> str:
         """Name of decoding with this rule, in tables; fields that have their default go unsaid."""
-        own = named(self.label, self.model_dump(exclude_defaults=True))
-        return "FastCar" if self.is_fastcar else f"replay by {own}"
+        if self.is_fastcar:
+            return "FastCar"
+        return f"replay by {named(self.label, self.model_dump(exclude_defaults=True))}"
+
+    @property
+    def listed_layers(self) -> int | None:
+        """Layers for which its fields have a number each; None: any number."""
+        lengths = [len(value) for _, value in self if isinstance(value, tuple)]
+        return min(lengths, default=None)
 
     def check_layers(self, n_layers: int) -> None:
         """Refuse lists of other than a number for each layer, with a ValueError."""
         for name, value in self:
             if isinstance(value, tuple) and len(value) != n_layers:
-                given = f"{len(value)} {name.removesuffix('s')}s for {n_layers} layers"
-                raise ValueError(f"rule: {given}, give one number or {n_layers}")
+                problem = f"{len(value)} {name.removesuffix('s')}s for {n_layers} layers"
+                raise ValueError(f"rule: {problem}, give one number or {n_layers}")
 
     def check(self, n_heads: int, hidden_size: int) -> None:
         """Refuse a decoder that lacks what the rule looks at.
@@ -234,13 +173,31 @@ class ReplayRule(GrownSection):
         """
         return self
 
+    @property
+    def point(self) -> Point:
+        """The earliest point at which its score can be known."""
+        return self.known_at or self.traced().point
+
+    def traced(self, shape: MachineShape | None = None) -> Traced:
+        """What the rule does, found by handing it arrays that note what is done with them.
+
+        Args:
+            shape: Sizes; small ones if left out.
+        """
+        return trace_rule(self, shape)
+
+    @property
+    def states_work(self) -> bool:
+        """The kind states its work instead of leaving it to the trace."""
+        return type(self).work is not ReplayRule.work
+
     def key_distance(self, tokens_per_frame: int) -> int:
-        """Tokens between the newest one and the cached key that is read; 0: none is."""
-        return 0
+        """Tokens between the newest one and the oldest cached key that is read; 0: none is."""
+        return 0 if self.states_work else traced_key_distance(self, tokens_per_frame)
 
     def work(self, shape: MachineShape) -> RuleWork:
-        """Work of one core for one row in one layer."""
-        raise NotImplementedError
+        """Work of one core for one row in one layer; as traced, unless a kind states its own."""
+        return self.traced(shape).work(shape)
 
 
 def of_layer(value: "Number | tuple[Number, ...]", layer: int) -> "Number":

@@ -12,12 +12,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeGuard
+from typing import Literal, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.decisions.attention.base import Array, Bools
+from carsim.decisions.attention.base import Array, Bools, Ints
 from carsim.decisions.replay.base import ReplayRule
 from carsim.decisions.replay.tas import Tas
 
@@ -53,12 +53,22 @@ class Replay:
 
     def scores(self, layer: int, step: int, tokens_per_frame: int) -> bool:
         """True where a layer is scored at a decode step."""
-        return self.tau[layer] is not None and eligible(step, tokens_per_frame)
+        begins = self.rule.first_frame * tokens_per_frame
+        return self.tau[layer] is not None and step >= begins
 
     def scored(self, n_steps: int, tokens_per_frame: int) -> Bools:
         """bool[S, L]: where scores are evaluated."""
+        return self.scored_at(np.arange(n_steps) // tokens_per_frame)
+
+    def scored_at(self, turns: Ints) -> Bools:
+        """bool[S, L]: where scores are evaluated.
+
+        Args:
+            turns: int[S], how many steps of the same place came before each step; -1 where nothing
+                is decided.
+        """
         has_tau = np.array([tau is not None for tau in self.tau])
-        return eligible(np.arange(n_steps), tokens_per_frame)[:, None] & has_tau
+        return (turns >= self.rule.first_frame)[:, None] & has_tau
 
     def exceeds(self, tas: Array, layer: int | slice = slice(None)) -> Bools:
         """``tas > tau``, strictly and in double precision; False where the score is NaN.
@@ -101,6 +111,22 @@ class Replay:
             replay[frame] = self.decide(scores, worn=self.worn(replay[:frame]))
         return replay.reshape(tas.shape)
 
+    def decide_in_turn(self, tas: Array, places: Ints) -> Bools:
+        """The decisions of steps whose places are given, bool[S, L, B], from their scores.
+
+        Args:
+            tas: [S, L, B].
+            places: int[S]; ages count from one step of a place to the next.
+        """
+        replay: Bools = np.zeros(tas.shape, np.bool_)
+        age = np.zeros((int(places.max(initial=0)) + 1, *tas.shape[1:]), np.int64)
+        for step, place in enumerate(places):
+            max_age = self.rule.max_age
+            worn = None if max_age is None else age[place] >= max_age
+            replay[step] = self.decide(tas[step], worn=worn)
+            age[place] = (age[place] + 1) * replay[step]
+        return replay
+
     def worn(self, before: Bools) -> Bools | None:
         """Places that have replayed ``max_age`` frames in a row; None where none can have.
 
@@ -126,7 +152,8 @@ class Replay:
     @property
     def tau_text(self) -> str:
         """The threshold as a phrase for labels; it names a rule that is not FastCar's."""
-        exempt, span = self.exempt_layers, self.tau_span
+        exempt = self.exempt_layers
+        span = self.tau_span
         if not span:
             return "no replay"
         if not self.rule.is_fastcar:
@@ -135,11 +162,6 @@ class Replay:
             return f"tau {span}"
         never = "layer {} never replays" if len(exempt) == 1 else "layers {} never replay"
         return f"tau {span} ({never.format(', '.join(map(str, exempt)))})"
-
-
-def eligible(step: Any, tokens_per_frame: int) -> Any:
-    """True for a step (an int or an array) after the first frame, which never replays."""
-    return step >= tokens_per_frame
 
 
 def decision_units(

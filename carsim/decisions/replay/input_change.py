@@ -10,7 +10,9 @@ from pydantic import Field
 from carsim.base.sizes import MOST, PositiveInt
 from carsim.decisions.attention.base import Array, Bools
 from carsim.decisions.attention.search import few_bits
-from carsim.decisions.replay.base import DecoderShape, MachineShape, ReplayRule, RuleWork, Seen
+from carsim.decisions.replay.base import ReplayRule
+from carsim.decisions.replay.seen import Seen
+from carsim.decisions.replay.shapes import DecoderShape, MachineShape, RuleWork
 
 SCALE_BITS = 16
 """Scale of a quantised vector: a half-precision number, as presets of models store theirs."""
@@ -45,6 +47,7 @@ class InputChange(ReplayRule):
 
     label: ClassVar[str] = "input change"
     known_at = "residual"
+    cheaper: ClassVar[str] = "the input is rounded once, for the comparison and for what is held"
 
     kind: Literal["input_change"] = "input_change"
     bits: Annotated[int, Field(ge=2, le=16)] | None = Field(
@@ -55,8 +58,8 @@ class InputChange(ReplayRule):
     def check(self, n_heads: int, hidden_size: int) -> None:
         """Refuse more elements than there are."""
         if self.elements is not None and self.elements > hidden_size:
-            given = f"rule: {self.elements} elements of a hidden size of {hidden_size}"
-            raise ValueError(f"{given}, give at most {hidden_size}, or null for all")
+            problem = f"rule: {self.elements} elements of a hidden size of {hidden_size}"
+            raise ValueError(f"{problem}, give at most {hidden_size}, or null for all")
 
     def begin(self, shape: DecoderShape) -> Array:
         """Inputs held, as the numbers they stand for: [L, B, N, elements]."""
@@ -85,7 +88,7 @@ class InputChange(ReplayRule):
         return u if self.bits is None else few_bits(u, self.bits)
 
     def at_width(self, decoded: int, simulated: int) -> "InputChange":
-        """As many elements as have the same share of the hidden size."""
+        """The rule at another hidden size, of which it compares an equal share."""
         if self.elements is None:
             return self
         count = ceil(Fraction(self.elements * simulated, decoded))

@@ -7,7 +7,9 @@ from pydantic import Field, model_validator
 
 from carsim.base.section import FieldError
 from carsim.decisions.attention.base import Array
-from carsim.decisions.replay.base import NO_WORK, MachineShape, ReplayRule, RuleWork, Seen, of_layer
+from carsim.decisions.replay.base import ReplayRule, of_layer
+from carsim.decisions.replay.seen import Seen
+from carsim.decisions.replay.shapes import NO_WORK, MachineShape, RuleWork
 
 Period = Annotated[int, Field(ge=2, le=1024)]
 Computes = Annotated[int, Field(ge=1, le=1023)]
@@ -37,8 +39,9 @@ class Periodic(ReplayRule):
     @model_validator(mode="after")
     def _each_layer_replays(self) -> "Periodic":
         n_layers = max(np.size(self.period), np.size(self.computes))
-        by_layer = (np.resize(each, n_layers).tolist() for each in (self.period, self.computes))
-        for period, computes in zip(*by_layer, strict=True):
+        periods = np.resize(self.period, n_layers).tolist()
+        computed_frames = np.resize(self.computes, n_layers).tolist()
+        for period, computes in zip(periods, computed_frames, strict=True):
             if computes >= period:
                 problem = f"got {computes} of {period} frames, in which nothing replays"
                 raise FieldError("computes", problem, f"give at most {period - 1}")
@@ -46,8 +49,9 @@ class Periodic(ReplayRule):
 
     def score(self, state: None, layer: int, place: int, seen: Seen) -> Array:
         """1 for all rows in frames in which the layer replays, else 0, [B]."""
-        period, computes = of_layer(self.period, layer), of_layer(self.computes, layer)
-        return np.full(len(seen.q), (layer + seen.frame) % period >= computes, seen.q.dtype)
+        frame_of_period = (layer + seen.frame) % of_layer(self.period, layer)
+        replays = frame_of_period >= of_layer(self.computes, layer)
+        return np.full(seen.n_rows, float(replays))
 
     def work(self, shape: MachineShape) -> RuleWork:
         """None: a counter of frames decides."""

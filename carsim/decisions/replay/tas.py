@@ -9,7 +9,9 @@ from pydantic import Field
 from carsim.base.sizes import NonNegativeInt
 from carsim.decisions.attention import search
 from carsim.decisions.attention.base import Array
-from carsim.decisions.replay.base import MachineShape, ReplayRule, RuleWork, Seen
+from carsim.decisions.replay.base import ReplayRule
+from carsim.decisions.replay.seen import Seen
+from carsim.decisions.replay.shapes import MachineShape, RuleWork
 
 TasForm = Literal["released", "paper"]
 """``released``: query before the rotary embedding (the authors' code); ``paper``: query after it,
@@ -83,8 +85,9 @@ class Tas(ReplayRule):
 
     def work(self, shape: MachineShape) -> RuleWork:
         """A product an element of the query; K of the heads that serve it."""
-        n_heads, n_kv_heads = (1, 1) if self.head is not None else (shape.n_heads, shape.n_kv_heads)
-        heads, kv_heads = (shape.columns(n) for n in (n_heads, n_kv_heads))
+        all_heads = self.head is None
+        heads = shape.columns(shape.n_heads if all_heads else 1)
+        kv_heads = shape.columns(shape.n_kv_heads if all_heads else 1)
         return RuleWork(vector_ops=heads * shape.head_dim, key_elements=kv_heads * shape.head_dim)
 
 

@@ -4,8 +4,8 @@ Only ``captured`` decisions are what a decoder really did. All others are approx
 their label says which.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, Literal, NamedTuple
 
@@ -21,6 +21,7 @@ from carsim.decisions.trace.check import truth_values
 from carsim.decisions.trace.file import Trace, as_own
 from carsim.decisions.trace.meta import Origin
 from carsim.decisions.trace.npz import MAX_BYTES
+from carsim.decisions.trace.token_ranges import RangeDecisions
 
 OpenLoop = Literal["re-thresholded (open loop)", "re-scoped (open loop)"]
 Source = Literal[Origin, OpenLoop, "resampled", "mapped by depth", "independent", "dense"]
@@ -49,6 +50,11 @@ class Decisions:
         rule: Rule by which they were made, which a machine has to work out; None where nothing is
             decided.
         method: Name of decoding with them, in tables.
+        rows_per_video: Rows that make one video together; None: a pair where there are pairs.
+        further: Decisions beside these, by name: bool[S, L, B] each.
+        further_rules: Rules by which those were made, by name.
+        ranges: Decisions by range of tokens, of which ``replay`` has the rows that wholly reuse;
+            None where whole rows decide.
     """
 
     replay: NDArray[np.bool_]
@@ -60,6 +66,10 @@ class Decisions:
     held: Ints | None = None
     rule: ReplayRule | None = FASTCAR
     method: str = FASTCAR.method
+    rows_per_video: int | None = None
+    further: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    further_rules: tuple[tuple[str, ReplayRule], ...] = ()
+    ranges: RangeDecisions | None = None
 
     def __post_init__(self) -> None:
         """Hold decisions as bool."""
@@ -88,7 +98,6 @@ class Decisions:
         frames: Any = slice(None),
         layers: Any = slice(None),
         rows: Any = slice(None),
-        **more: Any,
     ) -> "Decisions":
         """The decisions of some steps (or frames, for ``held``), layers and rows.
 
@@ -98,19 +107,22 @@ class Decisions:
             frames: Index of frames.
             layers: Index of layers.
             rows: Index of rows.
-            more: Other fields that change.
         """
-        reads, held = self.reads, self.held
+        reads = self.reads
         if reads is not None:
-            parts = (each[steps][:, layers][..., rows] for each in (reads.tokens, reads.runs))
-            reads = KvReads(*parts)
+            reads = KvReads(
+                tokens=reads.tokens[steps][:, layers][..., rows],
+                runs=reads.runs[steps][:, layers][..., rows],
+            )
         return replace(
             self,
             replay=self.replay[steps][:, layers][..., rows],
             label=f"{self.label}, {label}",
             reads=reads,
-            held=None if held is None else held[frames][:, layers][..., rows],
-            **more,
+            held=None if self.held is None else self.held[frames][:, layers][..., rows],
+            further={
+                name: replay[steps][:, layers][..., rows] for name, replay in self.further.items()
+            },
         )
 
     def refuse_recorded(self, place: str) -> None:
@@ -137,8 +149,9 @@ def check_memory(place: str, what: str, nbytes: int, cure: str) -> None:
         InputError: It is more.
     """
     if nbytes > MOST_BYTES:
-        taken, limit = f"{nbytes / GB:.1f} GB of memory", f"{MOST_BYTES / GB:.1f}"
-        raise InputError(place, f"{what} take some {taken}, the limit is {limit}", cure)
+        needed = f"{nbytes / GB:.1f} GB of memory"
+        limit = f"{MOST_BYTES / GB:.1f}"
+        raise InputError(place, f"{what} take some {needed}, the limit is {limit}", cure)
 
 
 class DecisionShape(NamedTuple):
@@ -150,7 +163,9 @@ class DecisionShape(NamedTuple):
 
 
 def check_decisions(place: str, shape: DecisionShape, *, drawn: bool = True) -> None:
-    """The same of decisions, :data:`DECISION_BYTES` each; dense ones take 3.
+    """Refuse decisions that would take too much memory.
+
+    A decision takes :data:`DECISION_BYTES`; where nothing replays, it takes 3.
 
     Args:
         place: Option or field that asks for them.
@@ -160,9 +175,9 @@ def check_decisions(place: str, shape: DecisionShape, *, drawn: bool = True) -> 
     Raises:
         InputError: They take too much.
     """
-    what = "decisions of {:,} steps, {:,} layers and {:,} rows".format(*shape)
+    decisions = "decisions of {:,} steps, {:,} layers and {:,} rows".format(*shape)
     nbytes = prod(shape) * (DECISION_BYTES if drawn else 3)
-    check_memory(place, what, nbytes, "ask for fewer steps, or a smaller batch")
+    check_memory(place, decisions, nbytes, "ask for fewer steps, or a smaller batch")
 
 
 def captured(trace: Trace) -> Decisions:
@@ -203,8 +218,8 @@ def rethreshold(trace: Trace, tau: float | Sequence[float]) -> Decisions:
     if trace.meta.made_up:
         problem = f"decisions ({trace.meta.made_up}) hold no scores to compare a tau with"
         raise InputError("policy.tau", problem, "take 'captured', or a captured trace")
-    own = trace.meta.tau_per_layer
-    exempt = [each == np.inf for each in own]
+    captured_taus = trace.meta.tau_per_layer
+    exempt = [threshold == np.inf for threshold in captured_taus]
     if isinstance(tau, Sequence):
         taus = tuple(map(float, tau))
     else:
@@ -212,15 +227,15 @@ def rethreshold(trace: Trace, tau: float | Sequence[float]) -> Decisions:
     if len(taus) != trace.n_layers or np.isnan(taus).any():
         problem = f"expected one number, or {trace.n_layers} (one per layer), got {tau!r}"
         raise InputError("tau", problem, "pass as many as the trace has layers")
-    made = captured(trace)
-    if taus == own:
-        return made
-    if None in own:
+    decisions = captured(trace)
+    if taus == captured_taus:
+        return decisions
+    if None in captured_taus:
         problem = "some of its layers hold no scores: they were decoded without tau"
         raise InputError(trace.name, problem, "capture a trace with a tau in every layer")
     changed = replace(trace.meta.replay, tau=taus)
     return replace(
-        made,
+        decisions,
         replay=changed.decide_all(trace.scores, trace.tokens_per_frame),
         source="re-thresholded (open loop)",
         label=f"scores of {trace.name} (captured at {trace.meta.tau_text}) "
@@ -248,8 +263,14 @@ def rescope(decisions: Decisions, scope: Scope, batch: int | None = None) -> Dec
         return decisions
     units = decision_units(scope, decisions.pairs, decisions.n_rows, batch)
     label = f"re-scoped to {scope} (open loop)"
-    made = decisions.taken(label, scope=scope, source="re-scoped (open loop)")
-    return replace(made, replay=unanimous(decisions.replay, units))
+    further = {name: unanimous(replay, units) for name, replay in decisions.further.items()}
+    return replace(
+        decisions.taken(label),
+        replay=unanimous(decisions.replay, units),
+        further=further,
+        scope=scope,
+        source="re-scoped (open loop)",
+    )
 
 
 def dense(n_steps: int, n_layers: int, n_rows: int, pairs: Pairs = ()) -> Decisions:

@@ -62,18 +62,23 @@ def draw(ratio: float, assumed: Assumptions, frames: int, shape: DecisionShape, 
         seed: Seed of all draws.
     """
     steps, layers, rows = shape
-    places, firsts = steps // frames, range(0, rows, 2)
+    tokens = steps // frames
     threshold = _thresholds(layer_ratios(ratio, assumed.dip, layers))[:, None]
-    pair, clip = assumed.within_pair, assumed.across_clips
-    replay = np.zeros((frames, places, layers, rows), bool)
-    everyone = _normals(seed, 0, places, layers, 1)
-    of_pairs = [_normals(seed, 1 + first // 2, places, layers, 3) for first in firsts]
+    within_pair = assumed.within_pair
+    pair_to_all = assumed.across_clips / within_pair if within_pair else 0.0
+    replay = np.zeros((frames, tokens, layers, rows), bool)
+    # Normals of frame after frame: one that all rows share; per pair one of its own, and its rows'.
+    normals_of_all = _normals(seed, 0, tokens, layers, 1)
+    normals_of_pairs = [
+        _normals(seed, 1 + pair, tokens, layers, 3) for pair in range(-(-rows // 2))
+    ]
     for frame in replay:
-        shared = next(everyone)
-        for first, of_pair in zip(firsts, of_pairs, strict=True):
-            own = next(of_pair)
-            both = _sharing(shared, own[..., :1], clip / pair if pair else 0.0)
-            frame[..., first : first + 2] = _sharing(both, own[..., 1:], pair) > threshold
+        shared = next(normals_of_all)
+        for pair, normals_of_pair in enumerate(normals_of_pairs):
+            normals = next(normals_of_pair)
+            of_pair = _sharing(shared, normals[..., :1], pair_to_all)
+            of_rows = _sharing(of_pair, normals[..., 1:], within_pair)
+            frame[..., 2 * pair : 2 * pair + 2] = of_rows > threshold
     replay[0] = False
     return replay.reshape(-1, layers, rows)
 
@@ -87,9 +92,12 @@ def layer_ratios(ratio: float, dip: float, layers: int) -> Floats:
     low = high - dip
     for _ in range(_HALVINGS):
         offset = (low + high) / 2
-        found: Floats = np.exp(-np.logaddexp(0, -(offset + bow)))
-        low, high = (offset, high) if found.mean() < ratio else (low, offset)
-    return found
+        ratios: Floats = np.exp(-np.logaddexp(0, -(offset + bow)))
+        if ratios.mean() < ratio:
+            low = offset
+        else:
+            high = offset
+    return ratios
 
 
 def agreement_of(correlation: float, p: float) -> float:
@@ -121,10 +129,14 @@ def correlation_of(agreement: float, p: float) -> float:
     >>> round(correlation_of(2 / 3, 0.5), 9)
     0.5
     """
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if agreement_of(middle, p) < agreement else (low, middle)
+        if agreement_of(middle, p) < agreement:
+            low = middle
+        else:
+            high = middle
     return (low + high) / 2
 
 

@@ -2,10 +2,11 @@
 
 import hashlib
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +15,35 @@ from carsim.base.errors import InputError
 from carsim.base.text import count
 from carsim.decisions.attention import KvReads
 from carsim.decisions.attention.base import Ints
-from carsim.decisions.trace.check import CURE, READS, check_arrays, check_forms, truth_values
-from carsim.decisions.trace.meta import OWN_DECISIONS, TraceMeta, parse_meta
+from carsim.decisions.replay import Replay
+from carsim.decisions.trace.check import (
+    CURE,
+    RANGES,
+    READS,
+    STEPS,
+    arrays_of,
+    check_arrays,
+    check_forms,
+    truth_values,
+)
+from carsim.decisions.trace.meta import (
+    OWN_DECISIONS,
+    SCHEMA_VERSION,
+    TOKEN,
+    WIDER_VERSION,
+    DecisionMeta,
+    TraceMeta,
+    parse_meta,
+)
 from carsim.decisions.trace.npz import NpzArchive, npz_bytes, write_bytes
 from carsim.decisions.trace.shipped import trace_path
+from carsim.decisions.trace.steps import StepOrder, step_order
+from carsim.decisions.trace.token_ranges import RangeDecisions
 from carsim.workload.geometry import Video
+from carsim.workload.workload import Workload
+
+if TYPE_CHECKING:  # the decoder, which knows traces, knows nothing of a machine's work
+    from carsim.workload.model import Model
 
 
 class NoTraceError(InputError):
@@ -28,6 +53,18 @@ class NoTraceError(InputError):
 _MAX_META_BYTES = 2**22
 
 Tas = NDArray[np.floating[Any]]
+
+
+class Scored(NamedTuple):
+    """A decision beside ``token``.
+
+    Attributes:
+        replay: bool[S, L, B], True where the blocks of the decision are skipped.
+        tas: [S, L, B], its scores; NaN where they were never evaluated.
+    """
+
+    replay: NDArray[np.bool_]
+    tas: Tas
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +83,13 @@ class Trace:
             the attention policy records them, and None where reads follow from the context.
         kv_runs: int[S, L, KV, B], contiguous runs of the cache in which those lie.
         kv_held: int[T, L, B], tokens that the cache holds after each frame, of the head with most.
+        further: Decisions beside this one, by name; the metadata says what each skips.
+        kinds: uint8[S], kind of each step; this and the next are there if the metadata has
+            ``steps``.
+        places: int32[S], place of each step: steps of one place share held outputs.
+        reused: int[S, L, B, R], tokens of each range that reuse an earlier output; there if the
+            metadata has ``ranges``.
+        range_tas: float32[S, L, B, R], scores of ranges, NaN where a range has none; or None.
         path: The file it was loaded from or saved to, if any.
     """
 
@@ -55,18 +99,39 @@ class Trace:
     kv_tokens: Ints | None = None
     kv_runs: Ints | None = None
     kv_held: Ints | None = None
+    further: Mapping[str, Scored] = field(default_factory=dict)
+    kinds: Ints | None = None
+    places: Ints | None = None
+    reused: Ints | None = None
+    range_tas: Tas | None = None
     path: Path | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         """Hold decisions as bool, and read-only views, so that nothing downstream can edit them."""
         object.__setattr__(self, "replay", truth_values(self.replay, "array 'replay'"))
-        for name, array in self.arrays().items():
-            view = array.view()
-            view.flags.writeable = False
-            object.__setattr__(self, name, view)
+        for name in ("replay", "tas", *READS, *STEPS, *RANGES):
+            array = getattr(self, name)
+            if array is not None:
+                object.__setattr__(self, name, _read_only(array))
+        further = {
+            name: Scored(
+                replay=_read_only(truth_values(each.replay, f"array 'replay.{name}'")),
+                tas=_read_only(each.tas),
+            )
+            for name, each in self.further.items()
+        }
+        object.__setattr__(self, "further", further)
 
     @classmethod
-    def from_decisions(cls, replay: NDArray[np.bool_], like: "Trace", label: str) -> "Trace":
+    def from_decisions(
+        cls,
+        replay: NDArray[np.bool_],
+        like: "Trace | None" = None,
+        label: str = OWN_DECISIONS,
+        *,
+        model: "Model | None" = None,
+        frames: int | None = None,
+    ) -> "Trace":
         """A trace of decisions that were not captured, such as those of an idea to be tried.
 
         The first frame must not replay. Nothing is known of quality. Scores: :func:`unscored`.
@@ -76,10 +141,19 @@ class Trace:
             like: A trace of the same video, for the rest of the metadata and, if it has any, for
                 what attention read; captured, or stated: ``stated_trace(workload, model, batch)``.
             label: Name of the decisions in outputs.
+            model: Where ``like`` is left out, the model that is decoded, such as ``design.model``;
+                rows are those of the array, in guidance pairs.
+            frames: Frames of the video, with ``model``; by default what the array has.
 
         Raises:
             InputError: The decisions are not bool or do not fit the trace, or the label is empty.
         """
+        if (like is None) == (model is None):
+            problem = "needs a trace of the same video, or the model"
+            raise InputError("Trace.from_decisions", problem, "give either `like` or `model`")
+        if like is None:
+            assert model is not None
+            like = _stated_for(np.asarray(replay), model, frames)
         if not isinstance(label, str) or not label.strip():
             problem = f"own decisions need a label, got {label!r}"
             raise InputError("Trace.from_decisions", problem, "name the idea, which outputs show")
@@ -88,8 +162,55 @@ class Trace:
             warnings.warn(f"{note}; stated_trace makes pairs of an even number", stacklevel=2)
         changes: dict[str, Any] = {"producer": OWN_DECISIONS, "command": label}
         changes |= {"decision_scope": "row", "quality": None, "content": {"own_decisions": label}}
-        recorded = {name: kept for name, kept in like.arrays().items() if name in READS}
+        changes["decisions"] = None  # nothing is known of what they skipped
+        changes["ranges"] = None  # whole rows decide
+        changes["schema_version"] = SCHEMA_VERSION if like.meta.steps is None else WIDER_VERSION
+        arrays = like.arrays()
+        recorded = {name: arrays[name] for name in (*READS, *STEPS) if name in arrays}
         return unscored(replay, like.meta.model_copy(update=changes), label, **recorded)
+
+    def with_decision(
+        self,
+        name: str,
+        other: "Trace",
+        *,
+        blocks: tuple[str, ...] = ("attention", "output"),
+        holds: tuple[str, ...] = ("output",),
+    ) -> "Trace":
+        """The trace with a further decision: the one that another trace of the video has.
+
+        Args:
+            name: Name of the further decision, such as ``attention``.
+            other: A trace of equal steps, layers and rows, whose decision ``token`` is taken with
+                its scores, rule, tau and scope.
+            blocks: Names of the blocks that rows skip by it.
+            holds: Those of them whose output is held.
+
+        Raises:
+            InputError: The traces are not of one shape, the name is taken, or the decisions do not
+                fit.
+        """
+        if other.replay.shape != self.replay.shape:
+            problem = f"{other.name} has {other.size}, and {self.name} has {self.size}"
+            raise InputError("Trace.with_decision", problem, "take traces of one video")
+        if not name or name in (TOKEN, *self.further):
+            raise InputError("Trace.with_decision", f"{name!r} is taken", "choose another name")
+        decision = DecisionMeta(
+            blocks=blocks,
+            holds=holds,
+            rule=other.meta.rule,
+            tau=other.meta.tau,
+            scope=other.meta.decision_scope,
+        )
+        decisions = {**(self.meta.decisions or {}), name: decision}
+        changes = {"decisions": decisions, "schema_version": WIDER_VERSION}
+        joined = replace(
+            self,
+            meta=self.meta.model_copy(update=changes),
+            further={**self.further, name: Scored(other.replay, other.tas)},
+        )
+        check_trace(joined, f"{self.name} with {name!r}")
+        return joined
 
     @cached_property
     def sha256(self) -> str:
@@ -108,12 +229,20 @@ class Trace:
             return False
         if self.meta.never_replays:
             return bool(self.replay.any())
-        decided = self.meta.replay.decide_all(self.tas, self.tokens_per_frame)
+        decided = self.order.decided(self.meta.replay, self.tas, self.tokens_per_frame)
         return not np.array_equal(decided, self.replay)
+
+    @cached_property
+    def order(self) -> StepOrder:
+        """Places of the steps, and how many steps of the same place came before each."""
+        return step_order(self.meta, self.kinds, self.places)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays by name, optional ones only if they are there."""
-        found = {name: getattr(self, name) for name in ("replay", "tas", *READS)}
+        names = ("replay", "tas", *READS, *STEPS, *RANGES)
+        found = {name: getattr(self, name) for name in names}
+        for decision, scored in self.further.items():
+            found |= dict(zip(arrays_of(decision), scored, strict=True))
         return {name: array for name, array in found.items() if array is not None}
 
     @property
@@ -135,7 +264,7 @@ class Trace:
 
     @property
     def n_steps(self) -> int:
-        """S = n_frames * tokens_per_frame."""
+        """S."""
         return self.meta.n_steps
 
     @property
@@ -169,6 +298,13 @@ class Trace:
         return Video(self.n_frames, self.tokens_per_frame, self.prompt_tokens, self.meta.kind)
 
     @property
+    def ranges(self) -> RangeDecisions | None:
+        """Decisions by range of tokens; None where whole rows decide."""
+        if self.reused is None or self.meta.ranges is None:
+            return None
+        return RangeDecisions(self.reused, self.meta.ranges.tokens, self.meta.ranges.source)
+
+    @property
     def reads(self) -> KvReads | None:
         """Keys that attention read, [S, L, KV, B]; None where they follow from the context."""
         if self.kv_tokens is None or self.kv_runs is None:
@@ -178,6 +314,25 @@ class Trace:
     def context(self) -> Ints:
         """int64[S, B]: valid tokens up to each step of each row, itself included."""
         return self.meta.context
+
+
+def _stated_for(replay: NDArray[Any], model: "Model", frames: int | None) -> Trace:
+    """Dense decoding of the video that an array of decisions is about."""
+    from carsim.decisions.trace.stated import stated_trace  # which makes traces
+
+    tokens = model.tokens_per_frame
+    if replay.ndim != 3 or tokens is None or (frames is None and replay.shape[0] % tokens):
+        expected = f"[frames x {tokens} steps, layers, rows]"
+        problem = f"expected an array {expected}, got one of shape {replay.shape}"
+        raise InputError("Trace.from_decisions", problem, "give whole frames")
+    count_of_frames = replay.shape[0] // tokens if frames is None else frames
+    return stated_trace(Workload("video", frames=count_of_frames), model, replay.shape[2])
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def check_trace(trace: Trace, place: str) -> None:
@@ -205,16 +360,20 @@ def unscored(replay: NDArray[np.bool_], meta: TraceMeta, place: str, **recorded:
         InputError: The decisions do not fit the metadata.
     """
     where = f"{place}: array 'replay'"
-    replay, shape = truth_values(replay, where), (meta.n_steps, meta.decoded.n_layers, meta.n_rows)
+    replay = truth_values(replay, where)
+    shape = (meta.n_steps, meta.decoded.n_layers, meta.n_rows)
     if replay.shape != shape:
         problem = f"expected bool of shape {shape} (steps, layers, rows), got {replay.shape}"
         raise InputError(where, problem, "give as many decisions, or take another base trace")
-    if replay[: meta.tokens_per_frame].any():
+    order = step_order(meta, recorded.get("kinds"), recorded.get("places"))
+    meta = meta.model_copy(update={"tau": 0.5})
+    never = ~order.scored(meta.replay).any(axis=1)
+    if order.in_frames and replay[: meta.tokens_per_frame].any():
         cure = f"clear its steps: replay[:{meta.tokens_per_frame}] = False"
         raise InputError(where, "frame 0 cannot replay, as no frame is before it", cure)
     scores = replay.astype(np.float16)
-    scores[: meta.tokens_per_frame] = np.nan
-    made = Trace(replay, scores, meta.model_copy(update={"tau": 0.5}), **recorded)
+    scores[never] = np.nan
+    made = Trace(replay, scores, meta, **recorded)
     check_trace(made, place)
     return made
 
@@ -239,7 +398,7 @@ def filed(trace: Trace, sha256: str, path: Path | None = None) -> Trace:
     return known
 
 
-def narrow_tas(tas: Tas, meta: TraceMeta) -> Tas:
+def narrow_tas(tas: Tas, made: Replay) -> Tas:
     """Scores in half precision, or single where half is too small, contradicting no decision.
 
     Where rounding would move a score across tau, the next number on its own side is taken.
@@ -247,7 +406,8 @@ def narrow_tas(tas: Tas, meta: TraceMeta) -> Tas:
     largest = np.nanmax(np.abs(tas), initial=0.0)
     narrow = np.float16 if largest < float(np.finfo(np.float16).max) else np.float32
     rounded: Tas = tas.astype(narrow)
-    wanted, got = meta.replay.exceeds(tas), meta.replay.exceeds(rounded)
+    wanted = made.exceeds(tas)
+    got = made.exceeds(rounded)
     rounded = np.where(wanted & ~got, np.nextafter(rounded, narrow(np.inf)), rounded)
     return np.where(~wanted & got, np.nextafter(rounded, narrow(-np.inf)), rounded)
 
@@ -265,8 +425,11 @@ def load_trace(path: str | Path) -> Trace:
     """
     path = trace_path(path)
     archive = NpzArchive(path)
-    names, needed = set(archive.headers), {"replay", "tas", "meta"}
-    if not needed <= names <= needed | set(READS):
+    names = set(archive.headers)
+    needed = {"replay", "tas", "meta"}
+    others = {name for name in names if name.startswith(("replay.", "tas."))}
+    optional = {*READS, *STEPS, *RANGES}
+    if not needed <= names <= needed | optional | others:
         problem = f"not a trace: holds arrays {sorted(names)}, a trace holds {sorted(needed)}"
         raise NoTraceError(str(path), problem, "make a trace with 'carsim capture'")
     header = archive.headers["meta"]
@@ -284,7 +447,10 @@ def load_trace(path: str | Path) -> Trace:
         for name in names - {"meta"}
     }
     check_arrays(arrays, meta, str(path))
-    return filed(Trace(**arrays, meta=meta), archive.sha256, path)
+    further = {
+        name: Scored(*(arrays.pop(array) for array in arrays_of(name))) for name in meta.further
+    }
+    return filed(Trace(**arrays, further=further, meta=meta), archive.sha256, path)
 
 
 def save_trace(path: str | Path, trace: Trace, *, overwrite: bool = False) -> Trace:
@@ -313,9 +479,20 @@ def _storable(trace: Trace) -> Trace:
     counts: dict[str, Any] = {
         name: array.astype(np.uint16 if array.max(initial=0) < 2**16 else np.int32)
         for name, array in trace.arrays().items()
-        if name in READS and array.min(initial=0) >= 0
+        if name in (*READS, "reused") and array.min(initial=0) >= 0
     }
-    return replace(trace, tas=narrow_tas(trace.tas, trace.meta), **counts)
+    types = {"kinds": np.uint8, "places": np.int32}
+    steps: dict[str, Any] = {
+        name: array.astype(types[name])
+        for name, array in trace.arrays().items()
+        if name in STEPS and array.min(initial=0) >= 0
+    }
+    further = dict(trace.further)
+    for name in trace.meta.further.keys() & further.keys():
+        tas = narrow_tas(further[name].tas, trace.meta.replay_of(name))
+        further[name] = further[name]._replace(tas=tas)
+    tas = narrow_tas(trace.tas, trace.meta.replay)
+    return replace(trace, tas=tas, further=further, **counts, **steps)
 
 
 def _bytes(trace: Trace) -> bytes:

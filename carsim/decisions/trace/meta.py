@@ -2,7 +2,7 @@
 
 import math
 from statistics import fmean
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 import numpy as np
 from pydantic import (
@@ -13,8 +13,10 @@ from pydantic import (
     JsonValue,
     NonNegativeInt,
     PositiveInt,
+    SerializerFunctionWrapHandler,
     StringConstraints,
     ValidationError,
+    model_serializer,
     model_validator,
 )
 from pydantic_core import from_json
@@ -27,22 +29,32 @@ from carsim.decisions.attention import Attention
 from carsim.decisions.attention.base import Ints
 from carsim.decisions.replay import FASTCAR, Pairs, RecordedRule, Replay, Scope
 from carsim.decisions.trace.precision import DecoderPrecision
+from carsim.workload.workload import ReuseSource
 
 SYNTHETIC: Final = "synthetic (published marginals)"
 """Name of decisions that carsim 0.1.0 drew at FastCar's published ratios, in every output."""
 
-STATED: Final = "stated, not captured"
+STATED: Final = "assumed, not captured"
 """Name of what :mod:`carsim.decisions.trace.stated` makes, in every output."""
 
 OWN_DECISIONS: Final = "own decisions"
 """Name of decisions that the user made, in every output."""
 
 Origin = Literal[
-    "captured", "own decisions", "synthetic (published marginals)", "stated, not captured"
+    "captured", "own decisions", "synthetic (published marginals)", "assumed, not captured"
 ]
 
 SCHEMA_VERSION: Literal[2] = 2
-"""Version of the schema below."""
+"""Version of a trace of one decision, whose steps are the tokens of frames."""
+
+WIDER_VERSION: Literal[3] = 3
+"""Version of a trace that says more: several decisions, what they skip, kinds of steps, ranges."""
+
+WIDER = ("decisions", "steps", "ranges")
+"""Fields of the metadata that only such a trace has."""
+
+TOKEN = "token"
+"""The decision that every trace has, in its arrays ``replay`` and ``tas``."""
 
 
 def _not_nan(value: float) -> float:
@@ -56,6 +68,7 @@ Tau = Annotated[float, AfterValidator(_not_nan)]
 
 
 Text = Annotated[str, StringConstraints(min_length=1)]
+DecisionName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 
 
 class TraceSection(Section):
@@ -169,11 +182,93 @@ class MeasuredQuality(TraceSection):
         return self.teacher_forced_nats.difference
 
 
+class DecisionMeta(TraceSection):
+    """What a decision skips, and how it was made.
+
+    Rule, tau and scope of the decision ``token`` are those of the trace, and are not repeated here.
+
+    Attributes:
+        skip: Kind of ``policy.skip`` under which it was made, if it was one.
+        known: Block behind which it was known; None: before the layer.
+        blocks: Names of the blocks that rows skip.
+        holds: Those of them whose output is held for the place.
+        rule: Rule of replay.
+        tau: Replay threshold: one, one per layer (None: layer is never scored), or None.
+        scope: Rows that decided together.
+    """
+
+    skip: Text | None = None
+    known: Text | None = None
+    blocks: Annotated[tuple[Text, ...], Field(min_length=1)]
+    holds: tuple[Text, ...] = ()
+    rule: RecordedRule | None = None
+    tau: Tau | tuple[Tau | None, ...] | None = None
+    scope: Scope | None = None
+
+    @model_validator(mode="after")
+    def _holds_what_is_skipped(self) -> Self:
+        for name in self.holds:
+            if name not in self.blocks:
+                raise ValueError(f"holds {name!r}, which is not among its blocks")
+        return self
+
+
+class StepKind(TraceSection):
+    """A kind of steps.
+
+    Attributes:
+        name: Such as ``first``, ``decode``, ``denoise`` or ``commit``.
+        tokens: Tokens of a row that a step of this kind computes.
+        decides: Decisions are taken in these steps; if not, all rows compute.
+    """
+
+    name: Text
+    tokens: PositiveInt = 1
+    decides: bool = True
+
+
+class StepsMeta(TraceSection):
+    """Steps that are not simply the tokens of frames.
+
+    The arrays ``kinds`` and ``places`` of the trace give the kind and the place of each step. Steps
+    of one place share held outputs: the first of them computes, and ages count from one to the
+    next.
+
+    Attributes:
+        count: S.
+        kinds: Kinds of steps, in the order of their numbers in the array ``kinds``.
+    """
+
+    count: PositiveInt
+    kinds: Annotated[tuple[StepKind, ...], Field(min_length=1, max_length=256)]
+
+
+class RangesMeta(TraceSection):
+    """Ranges of tokens that decide in forwards of a network, in the array ``reused`` of the trace.
+
+    Attributes:
+        count: Ranges of a row, in the order of their tokens.
+        tokens: Tokens of a row, a multiple of it.
+        source: Which output a token reuses: see :data:`carsim.workload.workload.ReuseSource`.
+    """
+
+    count: PositiveInt
+    tokens: PositiveInt
+    source: ReuseSource
+
+    @model_validator(mode="after")
+    def _ranges_are_equal(self) -> Self:
+        if self.tokens % self.count:
+            raise ValueError(f"{self.count} ranges do not divide {self.tokens} tokens")
+        return self
+
+
 class TraceMeta(TraceSection):
     """Metadata of a trace. Shapes: S steps = n_frames * tokens_per_frame, L layers, B rows.
 
     Attributes:
-        schema_version: :data:`SCHEMA_VERSION`.
+        schema_version: :data:`SCHEMA_VERSION`; written as :data:`WIDER_VERSION` where the trace
+            has ``decisions``, ``steps`` or ``ranges``.
         producer: Program that wrote the trace.
         producer_version: Its version.
         decoded: Geometry that was really decoded.
@@ -200,9 +295,14 @@ class TraceMeta(TraceSection):
             behind them.
         quality: Measured quality, if any.
         command: Command that makes this trace.
+        decisions: Decisions by name: what each skips. Absent, the trace has the decision ``token``
+            alone, which skips the MLP.
+        steps: Kinds and places of steps; absent, step s decodes the token of place s mod N, and
+            nothing replays in the first N steps.
+        ranges: Ranges of tokens that decide; absent, whole rows do.
     """
 
-    schema_version: Literal[2] = SCHEMA_VERSION
+    schema_version: Literal[2, 3] = SCHEMA_VERSION
     producer: Text
     producer_version: Text
     decoded: Geometry
@@ -225,6 +325,17 @@ class TraceMeta(TraceSection):
     content: dict[str, JsonValue]
     quality: MeasuredQuality | None = None
     command: Text
+    decisions: dict[DecisionName, DecisionMeta] | None = None
+    steps: StepsMeta | None = None
+    ranges: RangesMeta | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_narrow_as_it_is(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A trace of one decision about MLPs is written as it was before there were others."""
+        unsaid = {name for name in WIDER if getattr(self, name) is None}
+        written = {name: value for name, value in write(self).items() if name not in unsaid}
+        wider = len(unsaid) < len(WIDER)
+        return written | {"schema_version": WIDER_VERSION if wider else SCHEMA_VERSION}
 
     @property
     def n_rows(self) -> int:
@@ -234,7 +345,7 @@ class TraceMeta(TraceSection):
     @property
     def n_steps(self) -> int:
         """S, decode steps of one row."""
-        return self.n_frames * self.tokens_per_frame
+        return self.n_frames * self.tokens_per_frame if self.steps is None else self.steps.count
 
     @property
     def context(self) -> Ints:
@@ -250,6 +361,34 @@ class TraceMeta(TraceSection):
     def replay(self) -> Replay:
         """The decisions."""
         return Replay(self.tau_per_layer, self.rule, self.decision_scope, self.guidance_pairs)
+
+    @property
+    def further(self) -> dict[str, DecisionMeta]:
+        """Decisions beside ``token``, which have arrays of their own."""
+        decisions = self.decisions or {}
+        return {name: decision for name, decision in decisions.items() if name != TOKEN}
+
+    @property
+    def captured_skip(self) -> str:
+        """Kind of ``policy.skip`` that the decision ``token`` was captured under."""
+        decision = (self.decisions or {}).get(TOKEN)
+        if decision is None:
+            return "mlp"
+        return decision.skip or f"blocks {', '.join(decision.blocks)}"
+
+    def replay_of(self, name: str) -> Replay:
+        """The decisions of a name.
+
+        Args:
+            name: ``token``, or one of :attr:`further`.
+        """
+        if name == TOKEN:
+            return self.replay
+        decision = self.further[name]
+        assert decision.rule is not None  # else the trace is refused
+        tau = decision.tau
+        taus = tau if isinstance(tau, tuple) else (tau,) * self.decoded.n_layers
+        return Replay(taus, decision.rule, decision.scope or "row", self.guidance_pairs)
 
     @property
     def origin(self) -> Origin:
@@ -306,15 +445,37 @@ class TraceMeta(TraceSection):
             raise ValueError(f"guidance_pairs must be distinct rows below {self.n_rows}")
         if self.quality is not None:
             self._check_quality(self.quality)
+        says_more = any(getattr(self, name) is not None for name in WIDER)
+        version = WIDER_VERSION if says_more else SCHEMA_VERSION
+        if self.schema_version != version:
+            which = "with" if says_more else "without"
+            problem = f"a trace {which} decisions, steps or ranges is of schema version {version}"
+            raise ValueError(f"{problem}, got {self.schema_version}")
+        for name, decision in (self.decisions or {}).items():
+            self._check_decision(name, decision)
         return self
+
+    def _check_decision(self, name: str, decision: DecisionMeta) -> None:
+        if name == TOKEN:
+            repeated = (decision.rule, decision.tau, decision.scope)
+            if any(value is not None for value in repeated):
+                raise ValueError(f"rule, tau and scope of {TOKEN!r} are those of the trace")
+            return
+        if decision.rule is None:
+            raise ValueError(f"decision {name!r} has no rule")
+        if isinstance(decision.tau, tuple) and len(decision.tau) != self.decoded.n_layers:
+            problem = f"{len(decision.tau)} taus for {self.decoded.n_layers} layers"
+            raise ValueError(f"decision {name!r}: {problem}")
+        decision.rule.check(self.decoded.n_heads, self.decoded.hidden_size)
+        decision.rule.check_layers(self.decoded.n_layers)
 
     def _check_quality(self, quality: MeasuredQuality) -> None:
         clips = len(self.guidance_pairs) or self.n_rows
         if quality.n_clips > clips:
             raise ValueError(f"quality of {quality.n_clips} clips, there are {clips}")
         if quality.first_frame >= self.n_frames:
-            given = f"frame {quality.first_frame} on, there are {self.n_frames} frames"
-            raise ValueError(f"quality from {given}")
+            frames = f"frame {quality.first_frame} on, there are {self.n_frames} frames"
+            raise ValueError(f"quality from {frames}")
 
 
 FREE = ("content", "sampling")

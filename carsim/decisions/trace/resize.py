@@ -1,5 +1,6 @@
 """Decisions for more or fewer rows, frames, tokens and layers than were captured."""
 
+from dataclasses import replace
 from math import isqrt
 
 import numpy as np
@@ -51,9 +52,8 @@ def resample(
     label = f"resampled from {size(decisions.n_rows, have_frames)} to {size(n_rows, n_frames)}"
     if n_rows > decisions.n_rows:
         label += " (copies of a row decide alike, which flatters replay)"
-    return decisions.taken(
-        label, steps=steps, frames=frames, rows=rows, source="resampled", pairs=pairs
-    )
+    resampled = decisions.taken(label, steps=steps, frames=frames, rows=rows)
+    return replace(resampled, source="resampled", pairs=pairs)
 
 
 def size(n_rows: int, n_frames: int) -> str:
@@ -108,8 +108,10 @@ def enlarge(decisions: Decisions, tokens_per_frame: int, wanted_per_frame: int) 
     """
     if wanted_per_frame == tokens_per_frame:
         return decisions
-    side, wanted_side = isqrt(tokens_per_frame), isqrt(wanted_per_frame)
-    if (side**2, wanted_side**2) != (tokens_per_frame, wanted_per_frame) or wanted_side < side:
+    side = isqrt(tokens_per_frame)
+    wanted_side = isqrt(wanted_per_frame)
+    are_squares = side**2 == tokens_per_frame and wanted_side**2 == wanted_per_frame
+    if not are_squares or wanted_side < side:
         problem = f"frames of {tokens_per_frame} tokens cannot be enlarged to {wanted_per_frame}"
         cure = "take the square of a larger number, of square frames"
         raise InputError("tokens per frame", problem, cure)
@@ -118,7 +120,7 @@ def enlarge(decisions: Decisions, tokens_per_frame: int, wanted_per_frame: int) 
     within = (nearest[:, None] * side + nearest).ravel()
     steps = (np.arange(0, decisions.n_steps, tokens_per_frame)[:, None] + within).ravel()
     label = f"resampled from {tokens_per_frame} to {wanted_per_frame} tokens per frame"
-    return decisions.taken(label, steps=steps, source="resampled")
+    return replace(decisions.taken(label, steps=steps), source="resampled")
 
 
 def layers_at_depth(have: int, n_layers: int) -> Ints:
@@ -146,4 +148,5 @@ def map_layers(decisions: Decisions, n_layers: int) -> Decisions:
     if n_layers == have:
         return decisions
     label = f"decisions of {count(have, 'layer')} mapped to {n_layers} by relative depth"
-    return decisions.taken(label, layers=layers_at_depth(have, n_layers), source="mapped by depth")
+    mapped = decisions.taken(label, layers=layers_at_depth(have, n_layers))
+    return replace(mapped, source="mapped by depth")

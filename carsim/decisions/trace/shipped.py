@@ -5,6 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from carsim.base.errors import InputError
+from carsim.base.files import admit
 from carsim.base.text import closest
 
 LOCAL = Path("traces")
@@ -36,9 +37,9 @@ def shipped_traces() -> list[str]:
 def is_trace(path: Path) -> bool:
     """True for an archive of the arrays of a trace; they are not looked at."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(admit(path)) as archive:
             return {"replay.npy", "tas.npy", "meta.npy"} <= set(archive.namelist())
-    except (OSError, zipfile.BadZipFile):
+    except (InputError, OSError, zipfile.BadZipFile):
         return False
 
 
@@ -50,22 +51,24 @@ def trace_path(name_or_path: str | Path, beside: Path = Path()) -> Path:
         beside: Folder that relative paths start from.
 
     Raises:
-        InputError: Neither a file nor a name.
+        InputError: Neither a file nor a name, or the gate refuses it.
     """
-    given = Path(name_or_path)
-    if given.stem in RENAMED and not (beside / given).exists():
-        given = given.with_stem(RENAMED[given.stem])
-    path = beside / given
+    relative = Path(name_or_path)
+    admit(beside / relative)
+    if relative.stem in RENAMED and not (beside / relative).exists():
+        relative = relative.with_stem(RENAMED[relative.stem])
+    path = beside / relative
     try:
-        is_file, is_folder = path.is_file(), path.is_dir()
+        is_file = path.is_file()
+        is_folder = path.is_dir()
     except (OSError, ValueError):  # no name of a file; opening it says why
         return path
     if is_file or path.suffix == ".npz":
         return path
-    name = str(given)
+    name = str(relative)
     if Path(name).name == name:
         for folder in (LOCAL, traces_folder()):
-            if (named := folder / f"{name}.npz").is_file():
+            if admit(named := folder / f"{name}.npz").is_file():
                 return named
     if is_folder:
         return path  # opening it says what it is

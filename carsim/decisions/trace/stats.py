@@ -55,7 +55,8 @@ class TraceStats:
         ratio: Of the whole trace.
         by_layer: One per layer.
         by_row: One per row.
-        by_frame: float[T], replayed share of each frame (the first is 0).
+        by_frame: float[T], replayed share of each frame (the first is 0); where places are given,
+            of the first, second and later steps of all places.
         tas_quantiles: float[Q] at :data:`QUANTILES` over all evaluated scores; empty if there
             are none.
         pair_phi: float[pairs], phi coefficient between the two rows of each guidance pair,
@@ -92,7 +93,8 @@ def phi(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> float:
     """
     if not a.size:
         return math.nan
-    p, q = float(a.mean()), float(b.mean())
+    p = float(a.mean())
+    q = float(b.mean())
     spread = p * (1 - p) * q * (1 - q)
     return float(((a & b).mean() - p * q) / np.sqrt(spread)) if spread > 0 else math.nan
 
@@ -100,8 +102,9 @@ def phi(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> float:
 def trace_stats(trace: Trace) -> TraceStats:
     """All statistics of a trace."""
     replay = trace.replay
-    eligible = replay[trace.tokens_per_frame :]
-    frames = replay.reshape(trace.n_frames, trace.tokens_per_frame, trace.n_layers, trace.n_rows)
+    turns = trace.order.turns
+    eligible = replay[turns > 0]
+    by_frame = [replay[turns == turn].mean() for turn in range(int(turns.max(initial=0)) + 1)]
     can_replay = [tau is not None and tau < math.inf for tau in trace.meta.tau_per_layer]
     deciding = eligible[:, can_replay]
     scores = trace.tas[np.isfinite(trace.tas) & (not trace.meta.made_up)].astype(np.float64)
@@ -110,13 +113,15 @@ def trace_stats(trace: Trace) -> TraceStats:
     across = list(combinations(clips, 2))
 
     def ratio(part: NDArray[np.bool_]) -> ReplayRatio:
-        return ReplayRatio(*replay_ratio(part, trace.tokens_per_frame))
+        over_all, _ = replay_ratio(part, 0)
+        over_eligible, _ = replay_ratio(part[turns > 0], 0)
+        return ReplayRatio(over_all, over_eligible)
 
     return TraceStats(
         ratio=ratio(replay),
         by_layer=tuple(ratio(replay[:, i : i + 1]) for i in range(trace.n_layers)),
         by_row=tuple(ratio(replay[..., i : i + 1]) for i in range(trace.n_rows)),
-        by_frame=frames.mean(axis=(1, 2, 3)),
+        by_frame=np.array(by_frame),
         tas_quantiles=np.quantile(scores, QUANTILES) if scores.size else np.empty(0),
         pair_phi=np.array([phi(deciding[..., a], deciding[..., b]) for a, b in pairs]),
         clip_phi=_mean([phi(deciding[..., a], deciding[..., b]) for a, b in across]),
@@ -127,19 +132,19 @@ def trace_stats(trace: Trace) -> TraceStats:
 
 
 def _reads(trace: Trace) -> ReadStats | None:
-    reads, held = trace.reads, trace.kv_held
-    if reads is None or held is None:
+    reads = trace.reads
+    if reads is None or trace.kv_held is None:
         return None
     density = (reads.tokens / trace.context()[:, None, None]).mean()
-    return ReadStats(float(density), float(reads.runs.mean()), int(held.max()))
+    return ReadStats(float(density), float(reads.runs.mean()), int(trace.kv_held.max()))
 
 
 def _within_layers(deciding: NDArray[np.bool_], pairs: Sequence[tuple[int, int]]) -> float:
     of_layers = deciding.swapaxes(0, 1)  # [L, S, B]
-    return _mean([phi(each[:, a], each[:, b]) for each in of_layers for a, b in pairs])
+    return _mean([phi(layer[:, a], layer[:, b]) for layer in of_layers for a, b in pairs])
 
 
 def _mean(values: list[float]) -> float:
     """Mean of the values that are numbers; NaN if none is."""
-    known = [value for value in values if not np.isnan(value)]
-    return float(np.mean(known)) if known else float("nan")
+    numbers = [value for value in values if not np.isnan(value)]
+    return float(np.mean(numbers)) if numbers else float("nan")

@@ -36,18 +36,19 @@ def load_scene(path: Path, name: str, n_frames: int, n_codes: int) -> Tokens:
     if name not in archive.headers:
         cure = choose(name, sorted(archive.headers), "one of")
         raise InputError(f"scene {name!r}", f"is not in {path}", cure)
-    header, place = archive.headers[name], f"{path}: scene {name!r}"
+    header = archive.headers[name]
+    scene = f"{path}: scene {name!r}"
     if header.dtype.kind not in "iu" or header.shape[1:] != (TOKENS_PER_FRAME,):
         wanted = f"integers of shape (frames, {TOKENS_PER_FRAME})"
         problem = f"expected {wanted}, got {header.dtype} of shape {header.shape}"
-        raise InputError(place, problem, "make the file again with studies.proxy.archive")
+        raise InputError(scene, problem, "make the file again with studies.proxy.archive")
     if header.shape[0] < n_frames:
         problem = f"has {header.shape[0]} frames, {n_frames} are asked for"
-        raise InputError(place, problem, "ask for fewer frames, or name a longer scene")
+        raise InputError(scene, problem, "ask for fewer frames, or name a longer scene")
     codes = archive.read(name)[:n_frames].astype(np.int64)
     if codes.min() < 0 or codes.max() >= n_codes:
         problem = f"holds code {codes.max()}, the codebook has {n_codes}"
-        raise InputError(place, problem, "name the scenes and the codebook that belong together")
+        raise InputError(scene, problem, "name the scenes and the codebook that belong together")
     return codes
 
 

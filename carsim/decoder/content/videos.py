@@ -87,8 +87,8 @@ def read_video(path: Path, n_frames: int | None = None, every: int = 1) -> Frame
     except InputError:
         raise
     except Exception as error:  # decoders raise whatever they like
-        told = first_line(error)
-        raise InputError(str(path), f"cannot be decoded ({told})", "check the file") from None
+        problem = f"cannot be decoded ({first_line(error)})"
+        raise InputError(str(path), problem, "check the file") from None
     if len(frames) < (n_frames or 1):
         problem = f"has {len(frames)} frames at every {every}, {n_frames or 1} are asked for"
         raise InputError(str(path), problem, "ask for fewer frames, or lower `every`")
@@ -125,7 +125,7 @@ def save_codes(
 
 def _pictures(folder: Path) -> Generator[NDArray[Any], None, None]:
     io = library("imageio.v3", VIDEO_CONTENT)
-    files = sorted(each for each in folder.iterdir() if each.suffix.lower() in PICTURES)
+    files = sorted(file for file in folder.iterdir() if file.suffix.lower() in PICTURES)
     if not files:
         kinds = ", ".join(PICTURES)
         raise InputError(str(folder), "holds no pictures", f"put files in it that end in {kinds}")
@@ -149,13 +149,13 @@ def _decoded(path: Path, most: int, every: int) -> Frames:
     command += ["-vf", f"select=not(mod(n\\,{every})),{crop},{size}"]
     command += ["-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
     try:
-        found = subprocess.run(command, capture_output=True, check=True, timeout=MOST_SECONDS)
+        finished = subprocess.run(command, capture_output=True, check=True, timeout=MOST_SECONDS)
     except subprocess.TimeoutExpired:
         raise InputError(str(path), f"takes over {MOST_SECONDS} s", "cut the video") from None
     except subprocess.CalledProcessError as error:
-        told = error.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
-        raise InputError(str(path), f"cannot be decoded ({told[-1]})", "check the file") from None
-    return np.frombuffer(found.stdout, np.uint8).reshape(-1, FRAME_PIXELS, FRAME_PIXELS, 3)
+        lines = error.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
+        raise InputError(str(path), f"cannot be decoded ({lines[-1]})", "check the file") from None
+    return np.frombuffer(finished.stdout, np.uint8).reshape(-1, FRAME_PIXELS, FRAME_PIXELS, 3)
 
 
 def _small(picture: NDArray[Any], path: Path) -> Frames:
@@ -167,9 +167,11 @@ def _small(picture: NDArray[Any], path: Path) -> Frames:
         cure = f"take pictures of 8 bits and at least {FRAME_PIXELS} x {FRAME_PIXELS} pixels"
         raise InputError(str(path), problem, cure)
     colour = grey[..., :3] if grey.shape[2] >= 3 else np.repeat(grey[..., :1], 3, axis=2)
-    side = min(colour.shape[:2])
-    top, left = ((size - side) // 2 for size in colour.shape[:2])
-    square = colour[top : top + side, left : left + side]
+    height, width = colour.shape[:2]
+    side = min(height, width)
+    first_row = (height - side) // 2
+    first_column = (width - side) // 2
+    square = colour[first_row : first_row + side, first_column : first_column + side]
     size = (FRAME_PIXELS, FRAME_PIXELS)
     small = transform.resize(square, size, anti_aliasing=True, preserve_range=True)
     return np.rint(small.clip(0, 255)).astype(np.uint8)

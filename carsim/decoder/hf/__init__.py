@@ -1,5 +1,7 @@
 """Traces of real checkpoints of Hugging Face transformers, driven by hooks.
 
+A leaf of the decoder: only the capture of a recipe that names a checkpoint imports it.
+
 Taken are models of LLaMA's type: LLaMA, Mistral, Qwen 2 and 3. Importing this package imports
 neither PyTorch nor transformers (extra ``hf``); loading a checkpoint does. How an owner of
 VILA-U plugs in its depth transformer is told at

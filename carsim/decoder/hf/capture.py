@@ -87,7 +87,9 @@ def _decode(hooks: ReplayHooks, prompts: Prompts, next_inputs: StepModel) -> Ite
     torch = library("torch", "a checkpoint")
     cache = library("transformers", "a checkpoint").DynamicCache()
     ids, valid = _pad(prompts)  # [B, P]
-    body, attention, padding = hooks.model.body, hooks.policy.attention, (~valid).sum(axis=1)
+    padding = (~valid).sum(axis=1)  # [B]
+    body = hooks.model.body
+    attention = hooks.policy.attention
     device = body.embed_tokens.weight.device
     # transformers 5.24 renamed the argument.
     is_new = "cache" in signature(body.forward).parameters
@@ -170,10 +172,11 @@ def _prompts(model: HfModel, recipe: CheckpointRecipe) -> Prompts:
     texts = tuple(dict.fromkeys(row for row in recipe.rows if isinstance(row, str)))
     ids = dict(zip(texts, encode_prompts(model.folder, texts) if texts else (), strict=True))
     rows = tuple(ids[row] if isinstance(row, str) else row for row in recipe.rows)
-    place, vocabulary = f"recipe {recipe.name}: $.prompts", model.body.embed_tokens.weight.shape[0]
+    vocabulary = model.body.embed_tokens.weight.shape[0]
+    field = f"recipe {recipe.name}: $.prompts"
     if not all(rows):
-        raise InputError(place, "a prompt without tokens", "give every row a token or more")
+        raise InputError(field, "a prompt without tokens", "give every row a token or more")
     worst = max(map(max, rows))
     if worst >= vocabulary:
-        raise InputError(place, f"token {worst}", f"give tokens of 0 to {vocabulary - 1}")
+        raise InputError(field, f"token {worst}", f"give tokens of 0 to {vocabulary - 1}")
     return rows

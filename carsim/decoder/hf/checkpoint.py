@@ -84,15 +84,16 @@ def read_geometry(folder: Path) -> tuple[Geometry, Kind]:
         InputError: It cannot be read (:func:`~carsim.workload.hf_config.load_hf_config`), or the
             decoder cannot replay such a model.
     """
-    _, place, config = load_hf_config(folder, KINDS)
+    file = load_hf_config(folder, KINDS)
+    config = file.config
     if windows := windows_of(config):
         # The cache that hooks read would lose what lies outside of the window.
         problem = f"{windows['window']}: layers with a window are not captured"
         cure = "set it to null, if no video is longer"
-        raise InputError(f"{place}.sliding_window", problem, cure)
+        raise InputError(f"{file.place}.sliding_window", problem, cure)
     if config.head_size % 2:
         problem = f"{config.head_size} is odd, rotary needs pairs"
-        raise InputError(f"{place}.head_dim", problem, _CURE)
+        raise InputError(f"{file.place}.head_dim", problem, _CURE)
     geometry = Geometry(
         name=folder.resolve().name or "checkpoint",
         n_layers=config.num_hidden_layers,
@@ -111,8 +112,10 @@ def check_checkpoint(folder: Path) -> None:
     Raises:
         InputError: As :func:`load_checkpoint`, but for the tensors and the device.
     """
-    read_geometry(folder), weight_files(folder)
-    library("torch", str(folder)), library("transformers", str(folder))
+    read_geometry(folder)
+    weight_files(folder)
+    library("torch", str(folder))
+    library("transformers", str(folder))
 
 
 def load_checkpoint(folder: Path, *, dtype: Dtype = "float32", device: str = "cpu") -> HfModel:
@@ -127,8 +130,10 @@ def load_checkpoint(folder: Path, *, dtype: Dtype = "float32", device: str = "cp
         InputError: As :func:`read_geometry`; or the extra ``hf`` is missing, weights cannot
             be read, are missing, left over or of another shape, or the device cannot be used.
     """
-    (geometry, kind), files = read_geometry(folder), weight_files(folder)
-    torch, transformers = library("torch", str(folder)), library("transformers", str(folder))
+    geometry, kind = read_geometry(folder)
+    files = weight_files(folder)
+    torch = library("torch", str(folder))
+    transformers = library("transformers", str(folder))
     try:
         with _quiet(transformers):
             model, report = getattr(transformers, kind.model).from_pretrained(
@@ -148,10 +153,10 @@ def load_checkpoint(folder: Path, *, dtype: Dtype = "float32", device: str = "cp
     unknown = {key for key in report["unexpected_keys"] if not key.endswith("inv_freq")}
     # transformers 4 gives names, transformers 5 gives each with its two shapes.
     shapes = {key if isinstance(key, str) else key[0] for key in report["mismatched_keys"]}
-    for what, names in (("missing", missing), ("unknown", unknown), ("misshapen", shapes)):
+    for problem, names in (("missing", missing), ("unknown", unknown), ("misshapen", shapes)):
         if names:
             shown = ", ".join(sorted(names)[:3]) + (" ..." if len(names) > 3 else "")
-            raise InputError(str(folder), f"{len(names)} tensors {what}: {shown}", _CURE)
+            raise InputError(str(folder), f"{len(names)} tensors {problem}: {shown}", _CURE)
     return HfModel(
         folder=folder,
         geometry=geometry,
@@ -191,18 +196,19 @@ def weight_files(folder: Path) -> list[Path]:
     """
     if (folder / "adapter_config.json").exists():
         raise InputError(str(folder), "is an adapter of other weights", "merge it into them")
-    if (whole := folder / "model.safetensors").is_file():
-        return [whole]
-    place = folder / "model.safetensors.index.json"
-    if not place.is_file():
+    single_file = folder / "model.safetensors"
+    if single_file.is_file():
+        return [single_file]
+    index = folder / "model.safetensors.index.json"
+    if not index.is_file():
         raise InputError(str(folder), "has no weights in .safetensors files", _SAVE)
-    weight_map = read_json(place, MAX_BYTES, _SAVE).get("weight_map")
+    weight_map = read_json(index, MAX_BYTES, _SAVE).get("weight_map")
     if not isinstance(weight_map, dict):
-        raise InputError(str(place), "has no weight_map", _SAVE)
+        raise InputError(str(index), "has no weight_map", _SAVE)
     names = set(map(str, weight_map.values()))
     strange = [n for n in sorted(names) if Path(n).name != n or not n.endswith(".safetensors")]
     if strange:
-        raise InputError(str(place), f"names {strange[0]!r}, no .safetensors file beside it", _SAVE)
+        raise InputError(str(index), f"names {strange[0]!r}, no .safetensors file beside it", _SAVE)
     return [folder / name for name in sorted(names)]
 
 
@@ -218,12 +224,13 @@ def _hash(files: list[Path]) -> str:
 def _quiet(transformers: Any) -> Iterator[None]:
     """No reports and progress bars of transformers: what matters is said as an error."""
     logging = transformers.utils.logging
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    level = logging.get_verbosity()
+    has_progress_bars = logging.is_progress_bar_enabled()
     logging.set_verbosity(logging.CRITICAL)
     logging.disable_progress_bar()
     try:
         yield
     finally:
         logging.set_verbosity(level)
-        if bars:
+        if has_progress_bars:
             logging.enable_progress_bar()

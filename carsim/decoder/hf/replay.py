@@ -43,7 +43,9 @@ class ReplayHooks:
     """
 
     def __init__(self, model: HfModel, policy: DecoderPolicy, recipe: CheckpointRecipe) -> None:
-        self.model, self.policy, self.recipe = model, policy, recipe
+        self.model = model
+        self.policy = policy
+        self.recipe = recipe
         n_rows = len(recipe.rows)
         shape = (recipe.n_steps, model.geometry.n_layers, n_rows)
         self.replay = np.zeros(shape, bool)
@@ -64,7 +66,8 @@ class ReplayHooks:
     @contextmanager
     def attached(self) -> Iterator[None]:
         """A context in which they act; after it, the model is as it was."""
-        body, query = self.model.body, self.model.kind.query
+        body = self.model.body
+        query = self.model.kind.query
         handles = [body.rotary_emb.register_forward_hook(self._keep_rotary)]
         for layer, block in enumerate(body.layers):
             handles += [
@@ -85,7 +88,8 @@ class ReplayHooks:
             step: Decode step.
             cache: The key-value cache (``DynamicCache``) that the pass will append to.
         """
-        self._step, self._cache = step, cache
+        self._step = step
+        self._cache = cache
 
     def _keep_rotary(self, module: Any, inputs: Any, output: Any) -> None:
         self._rotary = output  # cosine and sine, [B, 1, hd] each
@@ -105,16 +109,18 @@ class ReplayHooks:
         """Hold what was computed, and give what is held, fresh or replayed."""
         if self._step is None:
             return None
-        held = self._held[layer, :, self._step % self._per_frame]  # [B, d], a view
-        replay, rule = self.replay[self._step, layer], self.policy.rule
-        held[np.flatnonzero(~replay)] = output[:, 0]
+        outputs = self._held[layer, :, self._step % self._per_frame]  # [B, d], a view
+        replay = self.replay[self._step, layer]
+        rule = self.policy.rule
+        outputs[np.flatnonzero(~replay)] = output[:, 0]
         if rule.damps:
-            held[np.flatnonzero(replay)] *= rule.gain_of(layer)
-        return held[:, None]
+            outputs[np.flatnonzero(replay)] *= rule.gain_of(layer)
+        return outputs[:, None]
 
     def _decide(self, layer: int, step: int, mlp_input: "Tensor") -> NDArray[np.bool_]:
         """bool[B]: which rows replay; the rule learns of those that do not."""
-        policy, replay = self.policy, np.zeros(self.replay.shape[2], bool)
+        policy = self.policy
+        replay = np.zeros(self.replay.shape[2], bool)
         if policy.tau[layer] is None:
             return replay
         frame, place = divmod(step, self._per_frame)
@@ -130,12 +136,14 @@ class ReplayHooks:
     def _seen(self, layer: int, frame: int, mlp_input: "Tensor") -> Seen:
         """The layer as a rule may look at it, in single precision at least."""
         torch = library("torch", "a checkpoint")
-        shape, rows = self.model.geometry, len(mlp_input)
+        shape = self.model.geometry
+        rows = len(mlp_input)
         wide = torch.promote_types(mlp_input.dtype, torch.float32)
         q = self._q.reshape(rows, shape.n_heads, shape.head_dim).to(wide)
-        cos, sin = (table.to(wide) for table in self._rotary)
-        low, high = q.chunk(2, dim=-1)
-        q_rotated = q * cos + torch.cat([-high, low], dim=-1) * sin
+        cos, sin = self._rotary
+        first_half, second_half = q.chunk(2, dim=-1)
+        halves_swapped = torch.cat([-second_half, first_half], dim=-1)
+        q_rotated = q * cos.to(wide) + halves_swapped * sin.to(wide)
         keys = self._cache.layers[layer].keys  # [B, KV, slots, hd], rotated
 
         def numbers(values: "Tensor") -> Array:

@@ -57,7 +57,8 @@ class TokenSampler:
             problem = "has no lm_head.weight, so that no token can be sampled from its logits"
             cure = "pass a step_model to carsim.decoder.hf.capture_hf"
             raise InputError(model.geometry.name, problem, cure)
-        self._head, self._embed = model.head, model.body.embed_tokens
+        self._head = model.head
+        self._embed = model.body.embed_tokens
         self._scale = recipe.sampling.guidance_scale if recipe.guidance else None
         seeds = tuple((recipe.seed, 1 + video) for video in range(len(recipe.prompts)))
         self._choose = chooser(recipe.sampling, seeds)
@@ -70,7 +71,7 @@ class TokenSampler:
         self._range = slice(first, last + 1)
 
     def __call__(self, hidden: "Tensor") -> "Tensor":
-        """As :class:`StepModel` has it."""
+        """Sample a token of every video, and embed it for each of its rows, [B, d]."""
         logits = self._head(hidden)[:, self._range].double().cpu().numpy()  # [B, K]
         if self._scale is not None:
             with np.errstate(all="ignore"):  # refused below, in one line

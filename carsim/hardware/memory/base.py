@@ -1,4 +1,4 @@
-"""Memory standards: timings of one speed bin, and what its family does with them.
+"""Memory standards: timings of one speed bin of a family.
 
 A *row* of ``standards.csv`` is one speed bin in the parameters of its datasheet and in their units:
 ``nck`` are clocks of the DRAM, rounded as the standard prescribes; ``source`` says where the row is
@@ -6,9 +6,7 @@ from. A parameter that a standard lacks carries the value that makes it vanish: 
 equal S and L timings for DDR3 and LPDDR4, no tDQSCK where it is within a clock. The clock is that
 of the commands, CK: data may follow a faster one (LPDDR5, GDDR6, HBM3).
 
-A row of ``families.csv`` says what bins of a family have in common: the address mapping that its
-controllers use, what one request is, how long a command holds the command bus, how many transfers a
-clock has.
+:class:`~carsim.hardware.memory.family.MemoryFamily` has what the bins of a family have in common.
 
 Simplifications: one rank; tRCD is the same for reads and writes (HBM2's is shorter for writes);
 one precharge time (LPDDR4's per-bank value); all-bank refresh, where controllers of LPDDR5, GDDR6
@@ -21,6 +19,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from carsim.base.errors import InputError
+from carsim.hardware.memory.family import MemoryFamily
 
 MAPPINGS = ("rcb", "bgi")
 """Address mappings. From high to low bits, ``rcb``: row, column, bank, bank group; ``bgi``: row,
@@ -40,14 +39,7 @@ class MemoryStandard:
     """One speed bin of a family.
 
     Attributes:
-        family: Name of the family.
-        mapping: Its usual address mapping, one of :data:`MAPPINGS`.
-        request_bytes: What one entry of the controller's queue asks for.
-        transfers_per_clock: Transfers of a data pin in one clock.
-        column_nck: Clocks that a column command holds the one command bus; 0 where rows and
-            columns have a command bus each.
-        activate_nck: The same of an activate.
-        precharge_nck: The same of a precharge.
+        family: The family.
         name: Name of the row, such as ``DDR4-2400`` (devices of 4 or 8 bits) or ``DDR4-2400-x16``.
         data_rate_mtps: Transfers per second and pin, in millions; the peak bandwidth is taken from
             this nominal rate.
@@ -64,13 +56,13 @@ class MemoryStandard:
         trp_nck: Precharge to activate.
         tras_nck: Activate to precharge.
         tccd_s_nck: Column to column command, other bank group.
-        tccd_l_nck: The same, in one bank group.
+        tccd_l_nck: Column to column command, one bank group.
         trrd_s_nck: Activate to activate, other bank group.
-        trrd_l_nck: The same, in one bank group.
+        trrd_l_nck: Activate to activate, one bank group.
         tfaw_nck: Window of at most four activates.
         twr_nck: Last write data to precharge.
         twtr_s_nck: Last write data to read command, other bank group.
-        twtr_l_nck: The same, in one bank group.
+        twtr_l_nck: Last write data to read command, one bank group.
         trtp_nck: Read to precharge.
         tdqsck_nck: Clock to data strobe, where it exceeds a clock.
         trefi_ns: Interval between all-bank refreshes.
@@ -79,13 +71,7 @@ class MemoryStandard:
         source: Where the row is from.
     """
 
-    family: str
-    mapping: str
-    request_bytes: int
-    transfers_per_clock: int
-    column_nck: int
-    activate_nck: int
-    precharge_nck: int
+    family: MemoryFamily
     name: str
     data_rate_mtps: int
     tck_ps: int
@@ -115,6 +101,17 @@ class MemoryStandard:
     trfc_ns_by_gbit: tuple[tuple[int, int], ...]
     source: str
 
+    def __post_init__(self) -> None:
+        """Refuse a family that is a mere name.
+
+        Raises:
+            InputError: The family is no :class:`MemoryFamily`.
+        """
+        if not isinstance(self.family, MemoryFamily):
+            place = f"DRAM standard {self.name}"
+            cure = "give a MemoryFamily, such as STANDARDS['DDR4-2400'].family"
+            raise InputError(place, f"its family is {self.family!r}", cure)
+
     @cached_property
     def banks(self) -> int:
         """Banks of the channel."""
@@ -123,7 +120,7 @@ class MemoryStandard:
     @cached_property
     def burst_nck(self) -> int:
         """Clocks that a burst holds the data bus."""
-        return self.burst_length // self.transfers_per_clock
+        return self.burst_length // self.family.transfers_per_clock
 
     @cached_property
     def row_bursts(self) -> int:
@@ -137,7 +134,7 @@ class MemoryStandard:
 
     @property
     def trfc_nck(self) -> int:
-        """The same in clocks, rounded up."""
+        """Length of an all-bank refresh in clocks, rounded up."""
         return -(-self.trfc_ns * 1000 // self.tck_ps)
 
     @property
@@ -162,23 +159,25 @@ class MemoryStandard:
         bits = self.channel_bits if channel_bits is None else channel_bits
         if bits < 1 or bits % self.device_bits:
             cure = f"give a multiple of {self.device_bits}"
-            raise InputError(f"width of a {self.name} channel", f"got {bits} bits", cure)
+            problem = f"a channel of {self.name} cannot have {bits} bits"
+            raise InputError("channel_bits", problem, cure)
         return bits
 
     def with_density(self, density_gbit: int) -> Self:
-        """The same bin with devices of another density, which changes the length of a refresh.
+        """This speed bin with devices of another density, which changes the length of a refresh.
 
         Raises:
             InputError: If the standard has no such density.
         """
-        known = [gbit for gbit, _ in self.trfc_ns_by_gbit]
-        if density_gbit not in known:
-            cure = f"choose one of {', '.join(map(str, known))}"
-            raise InputError(f"density of {self.name}", f"got {density_gbit} Gbit", cure)
+        densities = [gbit for gbit, _ in self.trfc_ns_by_gbit]
+        if density_gbit not in densities:
+            cure = f"choose one of {', '.join(map(str, densities))}, or leave it out"
+            problem = f"{self.name} has no devices of {density_gbit} Gbit"
+            raise InputError("density_gbit", problem, cure)
         return replace(self, density_gbit=density_gbit)
 
     def with_timings(self, timings: Mapping[str, int]) -> Self:
-        """The same bin with some values replaced, as of one part or one controller's settings.
+        """This speed bin with some values replaced, as of one part or one controller's settings.
 
         Args:
             timings: Name of a field, or ``trfc_ns`` for the refresh at this density, -> value. A
@@ -191,7 +190,7 @@ class MemoryStandard:
         if "trfc_ns" in values:
             values["trfc_ns_by_gbit"] = ((self.density_gbit, values.pop("trfc_ns")),)
         if "data_rate_mtps" in values and "tck_ps" not in values:
-            values["tck_ps"] = self.transfers_per_clock * 10**6 // values["data_rate_mtps"]
+            values["tck_ps"] = self.family.transfers_per_clock * 10**6 // values["data_rate_mtps"]
         part = replace(self, **values)
         least = part.burst_nck
         for name, small, large, cure in (
@@ -206,12 +205,13 @@ class MemoryStandard:
             if large < small:
                 raise InputError(name, f"{large} is less than {small}", cure)
         transfers = part.data_rate_mtps * part.tck_ps / 1e6
-        if abs(transfers / part.transfers_per_clock - 1) > CLOCK_TOLERANCE:
+        usual_transfers = part.family.transfers_per_clock
+        if abs(transfers / usual_transfers - 1) > CLOCK_TOLERANCE:
             raise InputError(
                 "tck_ps",
                 f"{part.data_rate_mtps} MT/s in clocks of {part.tck_ps} ps are {transfers:.2f} "
                 "transfers a clock",
-                f"a clock of {part.family} has {part.transfers_per_clock}",
+                f"a clock of {part.family.name} has {usual_transfers}",
             )
         return part
 

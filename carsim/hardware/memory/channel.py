@@ -139,7 +139,8 @@ class Channel:
     def run(self) -> int:
         """Schedule until the next refresh; the bursts moved until then."""
         issue = {_COLUMN: self._move, _PRECHARGE: self._close, _ACTIVATE: self._open}
-        held = (0, self._t.column_nck, self._t.precharge_nck, self._t.activate_nck)
+        family = self._t.family
+        held = (0, family.column_nck, family.precharge_nck, family.activate_nck)
         while True:
             if (arrival := self._arrival()) <= self._now:
                 arrival = self._admit()

@@ -10,6 +10,7 @@ from carsim.base.section import FieldError, GrownSection, Section
 from carsim.base.sizes import ClockMhz, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from carsim.base.units import GIB, MIB
 from carsim.hardware.memory.base import MemoryStandard
+from carsim.hardware.memory.family import MemoryFamily
 from carsim.hardware.memory.striping import Striping
 from carsim.hardware.memory.table import STANDARDS, standard
 
@@ -129,7 +130,9 @@ class Timings(Section):
 class Memory(GrownSection):
     """One external memory, with timings of its standard."""
 
-    later: ClassVar[frozenset[str]] = frozenset({"timings", "other_gbps"})
+    later: ClassVar[frozenset[str]] = frozenset(
+        {"timings", "other_gbps", "published_efficiency_low", "published_efficiency_high"}
+    )
 
     standard: Annotated[str, OneOf(STANDARDS)] = Field(description="name, such as DDR4-2133")
     timings: Timings | None = Field(None, description="of this part, instead of the standard's")
@@ -158,10 +161,21 @@ class Memory(GrownSection):
         "in shipped boards"
     )
     efficiency_low: Efficiency | None = Field(
-        None, description="least share of the peak that long reads were measured to sustain"
+        None,
+        description="least share of the peak that long reads were measured to sustain on this "
+        "board; replaces the model's value: times are at the middle of the two ends, which bracket "
+        "them; one end alone stands for both",
     )
     efficiency_high: Efficiency | None = Field(
-        None, description="largest share of the peak that was measured"
+        None, description="largest share of the peak that was measured on this board"
+    )
+    published_efficiency_low: Efficiency | None = Field(
+        None,
+        description="least share of the peak on other boards with such a memory, as published; "
+        "times stay at the model's value, and have an interval around it",
+    )
+    published_efficiency_high: Efficiency | None = Field(
+        None, description="largest share of the peak on other boards, as published"
     )
     other_gbps: NonNegativeFloat = Field(
         0.0,
@@ -184,6 +198,15 @@ class Memory(GrownSection):
     def peak_gbps(self) -> float:
         """Rate of all channels, in GB/s."""
         return self.part.data_rate_mtps * self.channels * self.channel_bits / 8000
+
+    @property
+    def family(self) -> MemoryFamily:
+        """Family of the standard.
+
+        Raises:
+            InputError: No such standard.
+        """
+        return standard(self.standard).family
 
     @property
     def striping(self) -> Striping:
@@ -210,13 +233,33 @@ class Memory(GrownSection):
             try:
                 _ = self.part
             except InputError as error:
-                raise FieldError(f"timings.{error.place}", error.problem, error.cure) from None
+                is_beside = error.place == "density_gbit"
+                field = error.place if is_beside else f"timings.{error.place}"
+                raise FieldError(field, error.problem, error.cure) from None
         return self
+
+    @property
+    def measured_efficiency(self) -> tuple[float, float] | None:
+        """Least and largest share of the peak that were measured on this board; None if none."""
+        ends = [end for end in (self.efficiency_low, self.efficiency_high) if end is not None]
+        return (ends[0], ends[-1]) if ends else None
+
+    @property
+    def has_bandwidth_interval(self) -> bool:
+        """Bandwidths were measured, on this board or on others with such a memory."""
+        return self.measured_efficiency is not None or self.published_efficiency_low is not None
 
     @model_validator(mode="after")
     def _an_interval_has_two_ends(self) -> "Memory":
-        low, high = self.efficiency_low, self.efficiency_high
-        if (low is None) != (high is None) or (low or 0) > (high or 0):
-            problem, cure = f"{low} to {high} is no interval", "give both ends, the lower one first"
-            raise FieldError("efficiency_low", problem, cure)
+        if self.measured_efficiency is not None:
+            low, high = self.measured_efficiency
+            if low > high:
+                problem = f"{low} to {high} is no interval"
+                cure = "give the lower end first, or one end alone for one measurement"
+                raise FieldError("efficiency_low", problem, cure)
+        least, most = self.published_efficiency_low, self.published_efficiency_high
+        if (least is None) != (most is None) or (least or 0) > (most or 0):
+            problem = f"{least} to {most} is no interval"
+            cure = "give both ends, the lower one first"
+            raise FieldError("published_efficiency_low", problem, cure)
         return self

@@ -65,7 +65,7 @@ class AccessPattern:
 
     def bursts_per_request(self, standard: MemoryStandard, burst_bytes: int) -> int:
         """Bursts of one request: a chunk smaller than a request is a request of its own."""
-        nbytes = standard.request_bytes
+        nbytes = standard.family.request_bytes
         return -(-(nbytes if self.is_contiguous else min(nbytes, self.chunk_bytes)) // burst_bytes)
 
     def useful_share(self, burst_bytes: int) -> float:
@@ -77,7 +77,7 @@ class AccessPattern:
 
 def bursts(standard: MemoryStandard, access: AccessPattern, burst_bytes: int) -> Iterator[Burst]:
     """The bursts of an access pattern, in the order in which they are asked for; without end."""
-    mapping = access.mapping or standard.mapping
+    mapping = access.mapping or standard.family.mapping
     length = -(-access.chunk_bytes // burst_bytes)
     for start, is_write in chunks(access, length):
         for burst in range(start, start + length):

@@ -5,8 +5,8 @@ interfaces, as a folder for an FPGA project. ``python -m studies.scheduler_gates
 Verilog of the single units, and the table of resources that
 :mod:`carsim.hardware.technology.gates` reads. Both need the extra ``rtl``.
 
-Nothing of the simulator imports this folder. The same schedulers stand in Python in
-:mod:`carsim.hardware.schedule`, decisions in :mod:`carsim.decisions.replay` and
+A leaf of the package: nothing of the simulator imports this folder. The same schedulers stand in
+Python in :mod:`carsim.hardware.schedule`, decisions in :mod:`carsim.decisions.replay` and
 :mod:`carsim.decisions.attention`; tests hold the single units to them, cycle by cycle.
 
 All clocked logic has one clock and a synchronous reset, both of Amaranth's domain ``sync``. A cycle

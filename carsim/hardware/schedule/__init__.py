@@ -6,6 +6,7 @@ from carsim.base.registry import Registry
 from carsim.hardware.schedule.base import REPLAYS, Registers, Schedule, slots_per_core
 from carsim.hardware.schedule.drs import Drs
 from carsim.hardware.schedule.pack import Pack
+from carsim.hardware.schedule.schedule_answers import CHECKS
 from carsim.hardware.schedule.static import Static
 from carsim.hardware.schedule.tuned import Tuned
 
@@ -16,7 +17,7 @@ DEFAULT = Drs()
 """What a design takes that names none."""
 
 SCHEDULES: Registry[Schedule] = Registry(
-    "schedule", attrgetter("kind"), (BASELINE, DEFAULT, Pack(), Tuned())
+    "schedule", attrgetter("kind"), (BASELINE, DEFAULT, Pack(), Tuned()), CHECKS
 )
 """Every kind by its name in YAML; a kind of the package is added here."""
 

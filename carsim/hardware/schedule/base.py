@@ -12,7 +12,7 @@ from carsim.base.section import GrownSection
 from carsim.base.sizes import PositiveInt
 
 if TYPE_CHECKING:
-    import simpy  # only the rung that plays every tile loads it
+    import simpy  # only fidelity `tile` loads it
 
 Cycles = Annotated[int, Field(ge=0, le=1_000_000)]
 Instructions = Annotated[int, Field(gt=0, le=1_000_000)]

@@ -14,17 +14,20 @@
 
 from typing import TYPE_CHECKING
 
+from carsim.base.constant import Constant as Constant
 from carsim.base.registry import Registry, any_kind, field_name
 from carsim.hardware.technology.asic import Asic
 from carsim.hardware.technology.base import IdlePower as IdlePower
 from carsim.hardware.technology.base import Resource as Resource
 from carsim.hardware.technology.base import Resources as Resources
 from carsim.hardware.technology.base import Technology as Technology
-from carsim.hardware.technology.constant import Constant as Constant
 from carsim.hardware.technology.fpga import Fpga
+from carsim.hardware.technology.technology_answers import CHECKS
 from carsim.hardware.technology.versal import Versal
 
-TECHNOLOGIES: Registry[type[Technology]] = Registry("technology", field_name, (Fpga, Versal, Asic))
+TECHNOLOGIES: Registry[type[Technology]] = Registry(
+    "technology", field_name, (Fpga, Versal, Asic), CHECKS
+)
 """Name in YAML -> kind. A new kind is one file and one line here."""
 
 DefaultTechnology = Fpga

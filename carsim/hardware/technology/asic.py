@@ -40,6 +40,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
+from carsim.base.constant import Constant
 from carsim.base.section import GrownSection
 from carsim.base.sizes import PositiveFloat
 from carsim.base.units import KIB
@@ -47,11 +48,12 @@ from carsim.hardware.technology.base import (
     AnyBoard,
     AnyDesign,
     IdlePower,
+    PublishedKind,
     Resource,
     Resources,
     Technology,
 )
-from carsim.hardware.technology.constant import CONSTANTS, Constant, by_kind
+from carsim.hardware.technology.constant import CONSTANTS, by_kind
 from carsim.hardware.technology.fpga import INSTRUCTION_BYTES
 from carsim.hardware.technology.gates import FLIP_FLOP_GATES, dispatcher_of
 from carsim.hardware.technology.interface import (
@@ -189,6 +191,19 @@ class Asic(Technology, GrownSection):
         )
     }
 
+    growing: ClassVar[frozenset[str]] = frozenset({"area_mm2"})
+
+    def published_kind(self, control: str | None) -> PublishedKind:
+        """GPUs and NPUs where a GPU's or an NPU's runtime starts the kernels.
+
+        No published system is another accelerator chip.
+        """
+        if control in ("gpu_stream", "gpu_graph"):
+            return PublishedKind("gpu")
+        if control == "npu_runtime":
+            return PublishedKind("npu")
+        return PublishedKind(self.kind, unpublished="an ASIC accelerator")
+
     @property
     def energy_preset(self) -> str:
         """The constants of the node."""
@@ -218,9 +233,16 @@ class Asic(Technology, GrownSection):
         die_mm2 = [_resources(design, self.node, end).totals["area_mm2"] for end in ENDS]
         bought = []
         for name, memory in memories.items():
-            each = interface_of(memory)
-            usd = (each.gib(memory) * per_gib for per_gib in each.usd_per_gib.ends)
-            bought.append(Price(f"memory {name}", *usd))
+            interface = interface_of(memory)
+            gib, per_gib = interface.gib(memory), interface.usd_per_gib
+            bought.append(
+                Price(
+                    part=f"memory {name}",
+                    value=gib * per_gib.value,
+                    low=gib * per_gib.low,
+                    high=gib * per_gib.high,
+                )
+            )
         return chip_prices(die_mm2, self.node, stack_mm2(memories.values()), bought)
 
     def choices(self, board: AnyBoard) -> Iterable[tuple[str, Mapping[str, object]]]:
@@ -255,33 +277,42 @@ class Asic(Technology, GrownSection):
 
 def _resources(design: AnyDesign, node: str, end: str) -> Resources:
     """Area by component at one end of the intervals."""
-    machine, cores = design.machine, design.machine.cores
-    array, arithmetic = machine.array, machine.array.arithmetic
-    scalings = array.macs_per_cycle if arithmetic == "fp16" else array.cols
-    instructions = machine.drs.index_register_bits * machine.drs.instructions_per_sequence
-    scalings *= design.model.weights.group is not None
+    logic: float = getattr(LOGIC, end) * getattr(NODES[node].logic, end)
+    mm2_per_kib: float = getattr(SRAM_MM2_PER_KIB, end) * getattr(NODES[node].sram, end)
+    parts = {name: um2 * 1e-6 * logic for name, um2 in _logic_um2(design).items()}
+    for name, nbytes in _sram_bytes(design).items():
+        parts[name] = nbytes / KIB * mm2_per_kib
+    parts["control"] = getattr(CONTROL_SHARE, end) * fsum(parts.values())
+    logic_over_7nm = NODES[node].logic.value / NODES["7nm"].logic.value
+    for name, memory in design.board.memories.items():
+        parts[f"interface {name}"] = interface_mm2(memory, logic_over_7nm, end)
+    return Resources({name: {"area_mm2": mm2} for name, mm2 in sorted(parts.items())})
+
+
+def _logic_um2(design: AnyDesign) -> dict[str, float]:
+    """Floor of logic by component at 28 nm."""
+    machine = design.machine
+    array = machine.array
+    scalings_per_core = array.macs_per_cycle if array.arithmetic == "fp16" else array.cols
+    multiplied = design.model.multiplied(with_head=machine.include_head)
+    if all(precision.group is None for precision in multiplied):
+        scalings_per_core = 0
     lane_um2 = VECTOR_LANE.um2 + SPECIAL_FUNCTION_UM2 / FLOOR_COVERED
-    logic_um2 = {
-        "arrays": cores * array.macs_per_cycle * OPERATORS[arithmetic].um2,
-        "vector units": cores * machine.vector.lanes * lane_um2,
-        "dequantisers": cores * scalings * DEQUANTISER.um2,
+    return {
+        "arrays": machine.cores * array.macs_per_cycle * OPERATORS[array.arithmetic].um2,
+        "vector units": machine.cores * machine.vector.lanes * lane_um2,
+        "dequantisers": machine.cores * scalings_per_core * DEQUANTISER.um2,
         "dispatch": dispatcher_of(design).gate_equivalents * GATE_UM2 / FLOOR_COVERED,
     }
-    sram_bytes = {
-        "weight buffers": cores * machine.weight_buffer_bytes,
-        "KV buffers": cores * machine.kv_buffer_bytes,
-        "activation buffers": cores * machine.activation_buffer_bytes,
+
+
+def _sram_bytes(design: AnyDesign) -> dict[str, int]:
+    """Bytes of on-chip memory by component, of all cores together."""
+    machine = design.machine
+    instructions = machine.drs.index_register_bits * machine.drs.instructions_per_sequence
+    return {
+        "weight buffers": machine.cores * machine.weight_buffer_bytes,
+        "KV buffers": machine.cores * machine.kv_buffer_bytes,
+        "activation buffers": machine.cores * machine.activation_buffer_bytes,
         "instructions": instructions * INSTRUCTION_BYTES,
     }
-    logic, per_kib, share = (
-        getattr(constant, end) for constant in (LOGIC, SRAM_MM2_PER_KIB, CONTROL_SHARE)
-    )
-    logic *= getattr(NODES[node].logic, end)
-    per_kib *= getattr(NODES[node].sram, end)
-    parts = {name: um2 * 1e-6 * logic for name, um2 in logic_um2.items()}
-    parts |= {name: nbytes / KIB * per_kib for name, nbytes in sram_bytes.items()}
-    parts["control"] = share * fsum(parts.values())
-    of_7nm = NODES[node].logic.value / NODES["7nm"].logic.value
-    for name, memory in design.board.memories.items():
-        parts[f"interface {name}"] = interface_mm2(memory, of_7nm, end)
-    return Resources({name: {"area_mm2": mm2} for name, mm2 in sorted(parts.items())})

@@ -15,9 +15,9 @@ from functools import cached_property
 from math import fsum
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
+from carsim.base.constant import Constant
 from carsim.base.section import Section
 from carsim.base.units import GB, KIB
-from carsim.hardware.technology.constant import Constant
 from carsim.hardware.technology.price import BOARDS, BoardPrice, Price
 
 if TYPE_CHECKING:
@@ -182,6 +182,19 @@ class AnyDesign(Protocol):
         """Energy constants."""
 
 
+class PublishedKind(NamedTuple):
+    """Kind of published systems whose times tell what to expect of a design.
+
+    Attributes:
+        name: ``fpga``, ``gpu``, ``npu``, or the kind of the technology.
+        unpublished: Name of the design's own technology where no published system is of it; else
+            empty.
+    """
+
+    name: str
+    unpublished: str = ""
+
+
 class Technology(Section, ABC):
     """What a design is built in; the contract that every kind meets.
 
@@ -190,15 +203,20 @@ class Technology(Section, ABC):
     * :meth:`available` has an entry for each resource of the table;
     * :meth:`resources` uses names of the table only, and no amount is negative;
     * :meth:`idle_power` takes what :meth:`resources` gives, at the clock of the design's board;
-    * none of them depends on ``machine.mapping``.
+    * none of them depends on ``machine.mapping``;
+    * resources that are named in ``growing`` do grow.
 
     It may replace :meth:`check_board`, which asks nothing of a board, :meth:`published_clock_mhz`
-    and :meth:`warnings`, and :meth:`intervals`, :meth:`prices`, :meth:`choices` and
-    :meth:`interface_pj_per_bit`, which otherwise are those of a bought board.
+    :meth:`warnings` and :meth:`published_kind`, and :meth:`intervals`, :meth:`prices`,
+    :meth:`choices` and :meth:`interface_pj_per_bit`, which otherwise are those of a bought board.
     """
 
     kind: str
     resource_kinds: ClassVar[Mapping[str, Resource]]
+    growing: ClassVar[frozenset[str]] = frozenset()
+    """Resources of which a design never takes less when its array, its vector unit or its buffers
+    grow, all else being equal. Prices that depend on the design at all grow with these resources. A
+    search rules machines out by them; without such resources it has to try the machines."""
     published_ratios: ClassVar[Mapping[str, tuple[float, float]]] = {}
     """Least and most that published designs took of a resource, over what is predicted of them."""
 
@@ -206,6 +224,14 @@ class Technology(Section, ABC):
     def energy_preset(self) -> str:
         """Energy constants that designs in this technology usually take; a preset's name."""
         return "fpga_16nm"
+
+    def published_kind(self, control: str | None) -> PublishedKind:
+        """Kind of published systems that designs in this technology are compared with.
+
+        Args:
+            control: What starts the kernels of a step (``overheads.control``); None if not stated.
+        """
+        return PublishedKind(self.kind, unpublished=f"of technology {self.kind}")
 
     @property
     def text(self) -> str:

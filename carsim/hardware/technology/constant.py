@@ -1,34 +1,10 @@
-"""A constant with the interval in which it is believed to lie, and its source."""
+"""Constants of technologies, each with its interval and its source: ``data/constants.csv``."""
 
 from collections.abc import Mapping
 from functools import cache
 
-from pydantic import Field, model_validator
-
+from carsim.base.constant import Constant
 from carsim.base.files import packaged_rows
-from carsim.base.section import FieldError, Section
-from carsim.base.sizes import NonNegativeFloat
-
-
-class Constant(Section):
-    """A constant with the interval in which it is believed to lie, and where it comes from."""
-
-    value: NonNegativeFloat = Field(description="the best estimate")
-    low: NonNegativeFloat = Field(description="least that is believed")
-    high: NonNegativeFloat = Field(description="most that is believed")
-    source: str = Field(min_length=8, description="where the value comes from")
-
-    @property
-    def ends(self) -> tuple[float, ...]:
-        """Value, low and high."""
-        return self.value, self.low, self.high
-
-    @model_validator(mode="after")
-    def _ordered(self) -> "Constant":
-        if not self.low <= self.value <= self.high:
-            problem = f"{self.value:g} lies outside of its interval, {self.low:g} to {self.high:g}"
-            raise FieldError("value", problem, "change it, or low and high with it")
-        return self
 
 
 def rows_of(name: str) -> list[dict[str, str]]:
@@ -40,12 +16,15 @@ CONSTANTS: Mapping[str, Constant] = {
     row.pop("name"): Constant.model_validate(row, strict=False) for row in rows_of("constants")
 }
 """``data/constants.csv``: constants of technologies by name, those of several kinds as
-``FIELD.KIND``. Designs have theirs in their section ``energy``."""
+``FIELD.KIND``. Designs have theirs in their section ``energy``, memories in their family."""
 
 
 @cache
 def by_kind(field: str) -> Mapping[str, Constant]:
     """The constants of a field, by kind."""
     start = f"{field}."
-    found = CONSTANTS.items()
-    return {name.removeprefix(start): each for name, each in found if name.startswith(start)}
+    return {
+        name.removeprefix(start): constant
+        for name, constant in CONSTANTS.items()
+        if name.startswith(start)
+    }

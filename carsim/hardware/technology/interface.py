@@ -14,75 +14,41 @@ mm take 1.2 mm2, as much as its PHY and controller); the edge of the die is long
 
 from collections.abc import Iterable, Mapping
 from itertools import product
-from math import fsum
-from typing import TYPE_CHECKING, NamedTuple
+from math import ceil, fsum
+from typing import TYPE_CHECKING
 
 from carsim.base.errors import InputError
-from carsim.hardware.technology.constant import CONSTANTS, Constant, rows_of
+from carsim.hardware.memory.family import ChipInterface
+from carsim.hardware.memory.table import STANDARDS
 
 if TYPE_CHECKING:
     from carsim.hardware.memory.section import Memory
 
 
-class Interface(NamedTuple):
-    """What one family of memory needs on a chip and beside it.
+CHANNELS = (1 / 16, 1 / 8, 1 / 4, 3 / 8, 1 / 2, 3 / 4, 1, 3 / 2, 2, 3, 4)
+"""Channels that a search chooses from, as multiples of those of the board's file."""
 
-    Attributes:
-        bits: Data bits of a package.
-        phy_mm2: PHY of so many bits, at any node.
-        controller_mm2: Controller of so many bits at 7 nm.
-        pj_per_bit: Energy of the chip's side of the interface.
-        usd_per_gib: Price of the memory.
-        least_gib: Smallest package.
-        stack_mm2: Floor of a stack on an interposer; 0 for packages on the circuit board.
-    """
+CAPACITY = (0.5, 1.0, 1.5, 2.0)
+"""GiB per channel that a search chooses from, as multiples of those of the board's file. Memory is
+never less than the smallest package, and a stack is never larger than 1.5 times that of the file
+(HBM3 comes in 16 and 24 GB)."""
 
-    bits: int
-    phy_mm2: Constant
-    controller_mm2: Constant
-    pj_per_bit: Constant
-    usd_per_gib: Constant
-    least_gib: float
-    stack_mm2: float = 0.0
-
-    def packages(self, memory: "Memory") -> int:
-        """Packages or stacks that the channels of a memory need."""
-        return -(-memory.channels * memory.channel_bits // self.bits)
-
-    def gib(self, memory: "Memory") -> float:
-        """GiB that are bought for a memory: what it holds, or the smallest packages."""
-        return max(memory.capacity_gib, self.packages(memory) * self.least_gib)
+LARGEST_STACK = 1.5
 
 
-def _interface(row: dict[str, str]) -> Interface:
-    """A row of the table, whose constants are named by their kinds."""
-    names = ("phy_mm2", "controller_mm2", "interface_pj_per_bit", "usd_per_gib")
-    phy, controller, joules, usd = (CONSTANTS[f"{name}.{row[name]}"] for name in names)
-    least_gib, stack_mm2 = float(row["least_gib"]), float(row["stack_mm2"])
-    return Interface(int(row["bits"]), phy, controller, joules, usd, least_gib, stack_mm2)
-
-
-INTERFACES = {row["family"]: _interface(row) for row in rows_of("interfaces")}
-"""``data/interfaces.csv``: by family, as the names of standards begin. Smallest packages: HBM3
-comes in stacks of 16 and 24 GB (SK hynix; six of 16 GB are on an H100), HBM2 in stacks of 4 GB
-(U280). Others, and floors of stacks (HBM2: 7.75 x 11.87 mm, later 10 to 11 mm square), are from
-memory, not checked; floors make some 10 % of a price."""
-
-CHANNELS, CAPACITY = (0.25, 0.5, 1, 2, 4), (1.0, 1.5)
-"""Times those of a preset: what a search chooses from."""
-
-
-def interface_of(memory: "Memory") -> Interface:
+def interface_of(memory: "Memory") -> ChipInterface:
     """The interface that a memory needs.
 
     Raises:
         InputError: Nothing is known of its family.
     """
-    family = memory.standard.partition("-")[0]
-    if family not in INTERFACES:
-        cure = f"choose a standard of {', '.join(INTERFACES)}"
-        raise InputError("$.board.memories", f"no area of an interface to {family} is known", cure)
-    return INTERFACES[family]
+    family = memory.family
+    if family.interface is None:
+        usable = [name for name, each in STANDARDS.families.items() if each.interface is not None]
+        problem = f"no area of an interface to {family.name} is known"
+        cure = f"give the family an `interface`, or choose a standard of {', '.join(usable)}"
+        raise InputError("$.board.memories", problem, cure)
+    return family.interface
 
 
 def interface_mm2(memory: "Memory", logic: float, end: str) -> float:
@@ -93,11 +59,13 @@ def interface_mm2(memory: "Memory", logic: float, end: str) -> float:
         logic: Area of logic over that of 7 nm.
         end: ``value``, ``low`` or ``high`` of the constants.
     """
-    each = interface_of(memory)
-    phy, controller = (getattr(one, end) for one in (each.phy_mm2, each.controller_mm2))
-    share = memory.channels * memory.channel_bits / each.bits  # of one package
-    phys = each.packages(memory) if each.stack_mm2 else share
-    return float(phys * phy + share * controller * logic)
+    interface = interface_of(memory)
+    phy_mm2: float = getattr(interface.phy_mm2, end)
+    controller_mm2: float = getattr(interface.controller_mm2, end)
+    packages = memory.channels * memory.channel_bits / interface.bits
+    # A stack that serves one channel takes the whole PHY.
+    phys = interface.packages(memory) if interface.stack_mm2 else packages
+    return phys * phy_mm2 + packages * controller_mm2 * logic
 
 
 def memory_choices(
@@ -110,21 +78,32 @@ def memory_choices(
         also: Further changes of the design.
     """
     for name, memory in memories.items():
+        interface = interface_of(memory)
         for more, roomier in product(CHANNELS, CAPACITY):
-            channels, gib = more * memory.channels, more * roomier * memory.capacity_gib
-            part = channels * memory.channel_bits % interface_of(memory).bits
-            if channels != int(channels) or (part and interface_of(memory).stack_mm2):
+            channels = more * memory.channels
+            if channels != int(channels):
                 continue
+            if interface.stack_mm2:
+                part_of_stack = channels * memory.channel_bits % interface.bits
+                if part_of_stack or roomier > LARGEST_STACK:
+                    continue
+            gib = more * roomier * memory.capacity_gib
+            changed = memory.model_copy(update={"channels": int(channels), "capacity_gib": gib})
+            if interface.gib(changed) > gib:
+                continue
+            ports = ceil(more * memory.ports.count)
+            below = f"board.memories.{name}"
             changes = {
-                "channels": int(channels),
-                "capacity_gib": gib,
-                "ports.count": max(1, round(more * memory.ports.count)),
+                f"{below}.channels": int(channels),
+                f"{below}.capacity_gib": gib,
+                f"{below}.ports.count": ports,
             }
-            changed = {f"board.memories.{name}.{key}": value for key, value in changes.items()}
-            yield f"{channels:g} x {memory.standard}, {gib:g} GiB", {**changed, **also}
+            yield f"{channels:g} x {memory.standard}, {gib:g} GiB", {**changes, **also}
 
 
 def stack_mm2(memories: "Iterable[Memory]") -> float:
     """Floor of all stacks on an interposer; 0 where there is none."""
-    known = ((interface_of(each), each) for each in memories)
-    return fsum(interface.stack_mm2 * interface.packages(each) for interface, each in known)
+    return fsum(
+        interface_of(memory).stack_mm2 * interface_of(memory).packages(memory)
+        for memory in memories
+    )

@@ -18,10 +18,18 @@ from typing import NamedTuple
 
 from pydantic import Field
 
+from carsim.base.constant import Constant
 from carsim.base.sizes import NonNegativeFloat
-from carsim.hardware.technology.constant import CONSTANTS, Constant, rows_of
+from carsim.hardware.technology.constant import CONSTANTS, rows_of
 
 ENDS = ("value", "low", "high")
+"""Ends of a constant's interval, by name."""
+
+WAFER_RADIUS_MM = 150.0
+WAFER_EDGE_MM = 5.0
+SCRIBE_LANE_MM = 0.2
+CLUSTERING = 10
+"""Parameter of the negative binomial yield."""
 
 
 class Price(NamedTuple):
@@ -59,8 +67,12 @@ def total(prices: Iterable[Price]) -> Price | None:
     parts = tuple(prices)
     if not parts:
         return None
-    _, *ends = zip(*parts, strict=True)
-    return Price("all", *map(fsum, ends))
+    return Price(
+        part="all",
+        value=fsum(part.value for part in parts),
+        low=fsum(part.low for part in parts),
+        high=fsum(part.high for part in parts),
+    )
 
 
 def die_usd(area_mm2: float, node: str, end: str) -> float:
@@ -74,11 +86,16 @@ def die_usd(area_mm2: float, node: str, end: str) -> float:
     >>> round(die_usd(100.0, "7nm", "value"), 2)  # 572 dies, 91.4 % of them good
     17.88
     """
-    lane, radius = 0.2, 150 - 5
-    pitch = area_mm2 + 2 * lane * sqrt(area_mm2) + lane**2
-    dies = max(pi * radius**2 / pitch - pi * 2 * radius / sqrt(2 * pitch), 0.5)
-    defects = float(getattr(CONSTANTS[f"defects_per_cm2.{node}"], end)) * area_mm2 / 100
-    return float(getattr(CONSTANTS[f"wafer_usd.{node}"], end)) / (dies * (1 + defects / 10) ** -10)
+    usable_radius_mm = WAFER_RADIUS_MM - WAFER_EDGE_MM
+    die_and_lane_mm2 = area_mm2 + 2 * SCRIBE_LANE_MM * sqrt(area_mm2) + SCRIBE_LANE_MM**2
+    of_full_wafer = pi * usable_radius_mm**2 / die_and_lane_mm2
+    cut_at_edge = pi * 2 * usable_radius_mm / sqrt(2 * die_and_lane_mm2)
+    dies = max(of_full_wafer - cut_at_edge, 0.5)
+    defects_per_cm2: float = getattr(CONSTANTS[f"defects_per_cm2.{node}"], end)
+    defects = defects_per_cm2 * area_mm2 / 100
+    good_dies = dies * (1 + defects / CLUSTERING) ** -CLUSTERING
+    wafer_usd: float = getattr(CONSTANTS[f"wafer_usd.{node}"], end)
+    return wafer_usd / good_dies
 
 
 def chip_prices(
@@ -92,12 +109,28 @@ def chip_prices(
         stack_mm2: Floor of stacks on an interposer.
         memories: Price of each memory.
     """
-    per_mm2 = CONSTANTS[f"{'interposer' if stack_mm2 else 'substrate'}_usd_per_mm2"].ends
-    name = "interposer and package" if stack_mm2 else "package"
-    areas = list(zip(die_mm2, ENDS, per_mm2, strict=True))
-    die = Price("die", *(die_usd(area, node, end) for area, end, _ in areas))
-    package = Price(name, *(usd * (area + stack_mm2) for area, _, usd in areas))
-    parts = [die, package, *memories]
-    shares = zip(CONSTANTS["test_share"].ends, *(part[1:] for part in parts), strict=True)
-    tests = (share * fsum(prices) for share, *prices in shares)
-    return [*parts, Price("test and assembly", *tests)]
+    package_usd_per_mm2 = CONSTANTS["substrate_usd_per_mm2"].ends
+    package_name = "package"
+    if stack_mm2:
+        package_usd_per_mm2 = CONSTANTS["interposer_usd_per_mm2"].ends
+        package_name = "interposer and package"
+    die_usds = [die_usd(mm2, node, end) for mm2, end in zip(die_mm2, ENDS, strict=True)]
+    package_usds = [
+        usd_per_mm2 * (mm2 + stack_mm2)
+        for usd_per_mm2, mm2 in zip(package_usd_per_mm2, die_mm2, strict=True)
+    ]
+    parts = [_of_ends("die", die_usds), _of_ends(package_name, package_usds), *memories]
+    test_share = CONSTANTS["test_share"]
+    tests = Price(
+        part="test and assembly",
+        value=test_share.value * fsum(part.value for part in parts),
+        low=test_share.low * fsum(part.low for part in parts),
+        high=test_share.high * fsum(part.high for part in parts),
+    )
+    return [*parts, tests]
+
+
+def _of_ends(part: str, usd: Sequence[float]) -> Price:
+    """Price of a part from its price at each of :data:`ENDS`."""
+    value, low, high = usd
+    return Price(part=part, value=value, low=low, high=high)

@@ -27,10 +27,18 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
+from carsim.base.constant import Constant
 from carsim.base.section import FieldError
 from carsim.base.sizes import ClockMhz, NonNegativeInt
-from carsim.hardware.technology.base import AnyBoard, AnyDesign, IdlePower, Resource, Resources
-from carsim.hardware.technology.constant import CONSTANTS, Constant
+from carsim.hardware.technology.base import (
+    AnyBoard,
+    AnyDesign,
+    IdlePower,
+    PublishedKind,
+    Resource,
+    Resources,
+)
+from carsim.hardware.technology.constant import CONSTANTS
 from carsim.hardware.technology.fpga import Fpga, operand_bits_of
 
 if TYPE_CHECKING:
@@ -60,6 +68,10 @@ class Versal(Fpga):
         "dsp": Resource("DSP58 slices", "DSP", Fpga.resource_kinds["dsp"].cure),
         "ai_engines": Resource("AI Engines", "AIE", "shrink machine.array or its cores"),
     }
+
+    def published_kind(self, control: str | None) -> PublishedKind:
+        """Published FPGA systems, none of which is a Versal."""
+        return PublishedKind("fpga", unpublished="a Versal")
 
     @property
     def energy_preset(self) -> str:

@@ -41,7 +41,7 @@ function keyOf(cell) {
 }
 
 // A table of contents beside the column, where there is room.
-const headings = [...document.querySelectorAll("body > h2")];
+const headings = [...document.querySelectorAll("main > h2")];
 if (headings.length > 3) {
   const contents = document.createElement("nav");
   contents.className = "contents screen";
@@ -54,6 +54,11 @@ if (headings.length > 3) {
     contents.append(link);
   });
   document.querySelector("h1").after(contents);
+}
+
+// What the mark says that was clicked; its text is escaped for Plotly.
+function plain({ hovertext }) {
+  return (hovertext ?? "").replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
 }
 
 // Charts: each replaces its picture, which stays for paper and for browsers without scripts.
@@ -74,5 +79,7 @@ if (window.Plotly) {
       toImageButtonOptions: { filename: figure.id, format: "svg" },
     };
     Plotly.newPlot(plot, data, layout, config);
+    const told = figure.querySelector(".told");
+    if (told) plot.on("plotly_click", ({ points: [point] }) => { told.textContent = plain(point); });
   }
 }

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from carsim.report.stored import StoredPolicy, StoredRun
 
 
+OWN_MARK = " *"
+"""Ends the name of a run's own policy among the others."""
+
+
 class Shown(NamedTuple):
     """A policy of a run, by the name that a figure gives it."""
 
@@ -32,7 +36,7 @@ def shown_policies(runs: "Mapping[str, StoredRun]") -> list[Shown]:
         return [Shown(label, run.own, run) for label, run in runs.items()]
     (run,) = runs.values()
     simulated = (policy for policy in run.policies if not policy.is_bound)
-    return [Shown(each.policy + " *" * each.is_chosen, each, run) for each in simulated]
+    return [Shown(each.policy + OWN_MARK * each.is_chosen, each, run) for each in simulated]
 
 
 def run_plots(run: "StoredRun", usage: "pd.DataFrame | None") -> "dict[str, Plot]":

@@ -8,6 +8,7 @@ import html
 import math
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from operator import sub
 from typing import Any
 
@@ -20,7 +21,10 @@ MARKERS = {
     **{"o": "circle", "x": "x-thin-open", "d": "diamond", "*": "star"},
     **{"s": "square", "^": "triangle-up"},
 }
-MODES = {"points": "markers", "line": "lines", "marked line": "lines+markers", "steps": "lines"}
+MODES = {
+    **{"points": "markers", "line": "lines", "marked line": "lines+markers"},
+    **{"steps": "lines", "arrows": "lines+markers"},
+}
 LOG_TICKS = [digit * 10.0**power for power in range(-9, 13) for digit in (1, 2, 5)]
 """Plotly leaves out those beyond the axis, and those that would collide."""
 
@@ -28,19 +32,23 @@ PIXELS_PER_INCH = 96
 WRAP, LABEL = 18, 40
 """Characters in a line of the name of a bar, and of an axis, that leave room on a phone."""
 
+ARROW_PX = 9
+"""Length of the head of an arrow."""
+
 GAP = 0.05
 """Between panels, as a share of the chart."""
 
 
 def plotly(plot: Plot) -> Json:
     """``data`` and ``layout`` of the chart: panels beside each other, unless they share ``x``."""
+    has_names = any(panel.categories for panel in plot.panels)
     layout: Json = {
         "height": round(PIXELS_PER_INCH * plot.size_in[1]) - 20,
         "font": {"family": "system-ui, sans-serif", "size": 12},
         "margin": {"l": 10, "r": 15, "t": 10, "b": 50},
         **dict.fromkeys(("paper_bgcolor", "plot_bgcolor"), "rgba(0,0,0,0)"),
         "legend": {"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0, "traceorder": "normal"},
-        "hovermode": "x unified" if plot.shares == "x" else "closest",
+        "hovermode": "x unified" if plot.shares == "x" and not has_names else "closest",
         **{"barmode": "overlay", "shapes": []},
     }
     data: list[Json] = []
@@ -50,6 +58,9 @@ def plotly(plot: Plot) -> Json:
         suffix = "" if place == 0 else str(place + 1)
         x_axis, y_axis = ("", suffix) if is_stack else (suffix, "")
         horizontal = _axis(panel.x_label, panel.x_range, panel.x_scale)
+        if panel.x_ticks:
+            horizontal["tickvals"] = list(panel.x_ticks)
+            horizontal["ticktext"] = [f"{tick:,.9g}" for tick in panel.x_ticks]
         vertical = _axis(panel.y_label, panel.y_range, panel.y_scale)
         if panel.categories:
             vertical |= _lines(panel.categories)
@@ -60,9 +71,29 @@ def plotly(plot: Plot) -> Json:
         layout[f"xaxis{x_axis}"] = horizontal
         layout.setdefault(f"yaxis{y_axis}", vertical)
         axes = {"xaxis": f"x{x_axis}", "yaxis": f"y{y_axis}"}
-        data += [_trace(series, panel) | axes for series in panel.series]
+        right = {"yaxis": f"y{len(plot.panels) + 1 + place}"}
+        for series in panel.series:
+            sides = axes | right if series.axis == "right" else axes
+            data += [_trace(each, panel) | sides for each in _by_colour(series)]
+        if panel.right_label:
+            number = len(plot.panels) + 1 + place
+            layout[f"yaxis{number}"] = _right_axis(panel, axes)
         layout["shapes"] += [_vertical(at, f"x{x_axis}") for at in panel.verticals]
+    if has_names and is_stack:
+        _list_once(data)
     return {"data": data, "layout": layout}
+
+
+def _list_once(data: Sequence[Json]) -> None:
+    """Give series of one name in several panels one entry of the legend, which hides all."""
+    listed: set[str] = set()
+    for trace in data:
+        name = trace["name"]
+        trace["legendgroup"] = name
+        if name in listed:
+            trace["showlegend"] = False
+        elif trace["showlegend"]:
+            listed.add(name)
 
 
 def escaped(text: str) -> str:
@@ -90,21 +121,14 @@ def _trace(series: Series, panel: Panel) -> Json:
         bars = {"array": above, "arrayminus": below, "color": style.GREY, "thickness": 1.2}
         trace["error_x"] = {"type": "data", "symmetric": False, **bars}
     if series.mark == "bar":
-        base = list(series.base) or [0.0] * len(series.x)
-        lengths = list(map(sub, [end or 0.0 for end in series.x], base))
-        pattern = {"shape": series.hatch, "fillmode": "overlay", "fgcolor": "rgba(255,255,255,0.6)"}
-        trace |= {"type": "bar", "orientation": "h", "base": base, "x": lengths}
-        trace |= {"width": series.height, "marker": {"color": series.colour, "pattern": pattern}}
-        return trace | {"text": [escaped(text) for text in series.text], "textposition": "auto"}
+        return trace | _bars(series)
     trace |= {"type": "scatter", "mode": MODES[series.mark]}
     if "markers" in trace["mode"]:
         symbol = MARKERS[series.marker] + ("-open" if series.hollow else "")
         trace["marker"] = {"color": series.colour, "size": 1.7 * series.size, "symbol": symbol}
         trace["marker"]["line"] = {"width": 2, "color": series.colour}
-        if series.shade:
-            bar = {"title": {"text": escaped(series.shade_label), "side": "right"}}
-            trace["marker"] |= {"color": list(series.shade), "colorscale": "Viridis"}
-            trace["marker"] |= {"reversescale": True, "colorbar": bar, "line": {}}
+        trace["marker"] |= _heads(series) if series.mark == "arrows" else {}
+        trace["marker"] |= _shades(series) if series.shade else {}
     if "lines" in trace["mode"]:
         trace["line"] = {"color": series.colour, "width": 1.6, "dash": series.dash}
         if not series.name and len(panel.series) > 1:  # it joins points, which a click means
@@ -113,6 +137,59 @@ def _trace(series: Series, panel: Panel) -> Json:
         trace["y"] = [*series.y, series.y[-1]]
         trace["line"]["shape"] = "hv"
     return trace
+
+
+def _shades(series: Series) -> Json:
+    """Colours of points that show a third figure, with the bar of these colours."""
+    bar = {"title": {"text": escaped(series.shade_label), "side": "right"}}
+    shades: Json = {"color": list(series.shade), "colorscale": "Viridis", "line": {}}
+    return shades | {"reversescale": True, "colorbar": bar}
+
+
+def _heads(series: Series) -> Json:
+    """Markers of arrows: a head at each end, which points away from the start."""
+    count = len(series.x) // 3
+    sizes = [0, ARROW_PX, 0] * count
+    return {"symbol": "arrow", "size": sizes, "angleref": "previous", "line": {"width": 0}}
+
+
+def _by_colour(series: Series) -> list[Series]:
+    """The series, or a series for each of its bars where these have colours of their own."""
+    if not series.colours:
+        return [series]
+    parts = []
+    for place, colour in enumerate(series.colours):
+        here = slice(place, place + 1)  # of what the series has none, the bar has none
+        parts.append(
+            replace(
+                series,
+                x=series.x[here],
+                y=series.y[here],
+                colour=colour,
+                base=series.base[here],
+                low=series.low[here],
+                high=series.high[here],
+                text=series.text[here],
+                hover=series.hover[here],
+                hatch=series.hatches[place],
+                colours=(),
+                hatches=(),
+            )
+        )
+    return parts
+
+
+def _bars(series: Series) -> Json:
+    """What makes a trace one of bars."""
+    base = list(series.base) or [0.0] * len(series.x)
+    lengths = list(map(sub, [end or 0.0 for end in series.x], base))
+    pattern: Json = {"shape": series.hatch, "fillmode": "overlay"}
+    pattern["fgcolor"] = "rgba(255,255,255,0.6)"
+    bars: Json = {"type": "bar", "orientation": "h", "base": base, "x": lengths}
+    bars |= {"width": series.height, "marker": {"color": series.colour, "pattern": pattern}}
+    place = "inside" if series.inside else "auto"
+    texts = [escaped(text) for text in series.text]
+    return bars | {"text": texts, "textposition": place, "textangle": 0}
 
 
 def _domains(shares: Sequence[float]) -> list[list[float]]:
@@ -141,6 +218,18 @@ def _axis(title: str, ends: tuple[float, float] | None, scale: str) -> Json:
     elif not ends:
         axis["rangemode"] = "tozero"
     return axis
+
+
+def _right_axis(panel: Panel, axes: Json) -> Json:
+    """A second vertical axis, whose grid would be a second grid.
+
+    Args:
+        panel: The panel.
+        axes: Names of its first axes.
+    """
+    axis = _axis(panel.right_label, panel.right_range, "linear")
+    sides = {"overlaying": axes["yaxis"], "anchor": axes["xaxis"], "side": "right"}
+    return axis | sides | {"showgrid": False}
 
 
 def _lines(categories: Sequence[str]) -> Json:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from carsim.base.text import quantity
 from carsim.metrics import INTERVALS, METRICS
-from carsim.report.figures import shown_policies
-from carsim.report.figures.breakdown import LOOKS
+from carsim.report.figures import shown_policies, style
 from carsim.report.figures.pareto import heading
-from carsim.report.figures.plot import DASHES, Panel, Plot, Series, scale_of
+from carsim.report.figures.plot import DASHES, Panel, Plot, Series, scale_of_choices, ticks_of
+from carsim.report.figures.policy_looks import PolicyLook, looks_by_policy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +21,13 @@ Parts = dict[str, "pd.DataFrame"]
 """Rows by what a legend calls them."""
 
 MARKERS = ("o", "s", "^", "d", "*")
+POLICY = "policy"
+"""The axis whose values have looks of their own."""
+ALL_POLICIES = "all policies"
+"""The value of that axis where a figure depends on the machine alone."""
+NAMED_AXES = (POLICY, "label")
+"""Axes whose values say what they are."""
+
 BAR_IN, FRAME_IN = 0.17, 1.0
 """Height of a bar, and of everything around the bars."""
 
@@ -63,9 +70,9 @@ def metric_plot(
             name = each if isinstance(each, str) else f"{heading(by)} {quantity(each)}"
             parts[name] = best[best[by] == each] if by else best
         if is_line:
-            panels.append(replace(_lines(parts, axis, metric), y_label=label))
+            panels.append(replace(_lines(parts, axis, metric, by), y_label=label))
         else:
-            panels.append(replace(_bars(parts, axis, metric, places), x_label=label))
+            panels.append(replace(_bars(parts, axis, metric, places, by), x_label=label))
     of_bars = FRAME_IN + BAR_IN * len(places) * len(groups) * 1.4
     return Plot(
         "",
@@ -90,31 +97,50 @@ def _scaled(part: "pd.DataFrame", metric: str) -> list[float]:
     return [factor * float(value) for value in part[metric]]
 
 
-def _bars(parts: Parts, axis: str, metric: str, places: list[Any]) -> Panel:
+def _looks(names: Sequence[str], by: str) -> list[PolicyLook]:
+    """Looks of the groups of a figure: those of policies, or of a palette in order."""
+    if by == POLICY:
+        of_policy = looks_by_policy(names)
+        return [of_policy[name] for name in names]
+    palette = zip(names, cycle(style.PALETTE), cycle(MARKERS), cycle(DASHES), strict=False)
+    return [
+        PolicyLook(colour, hatch, marker=marker, dash=dash)
+        for _, (colour, hatch), marker, dash in palette
+    ]
+
+
+def _bars(parts: Parts, axis: str, metric: str, places: list[Any], by: str) -> Panel:
     height, ends = 0.76 / len(parts), INTERVALS.get(metric, ())
+    are_named = all(isinstance(place, str) for place in places)  # numbers need the axis' name
     series = []
-    looks = zip(parts.items(), cycle(LOOKS), strict=False)
-    for index, ((name, part), (colour, hatch)) in enumerate(looks):
+    looks = _looks([*parts], by)
+    for index, ((name, part), policy) in enumerate(zip(parts.items(), looks, strict=True)):
         lines = [places.index(p) + (index - (len(parts) - 1) / 2) * height for p in part[axis]]
         texts = [METRICS[metric].text(value) for value in part[metric]]
-        look: dict[str, Any] = {"hatch": hatch, "height": 0.92 * height, "hover": texts}
+        look: dict[str, Any] = {"hatch": policy.hatch, "height": 0.92 * height, "hover": texts}
+        if axis == POLICY and not by and ALL_POLICIES not in places:
+            of_bars = looks_by_policy(part[axis])
+            look["colours"] = [of_bars[name].colour for name in part[axis]]
+            look["hatches"] = [of_bars[name].hatch for name in part[axis]]
         if ends and all(end in part and part[end].notna().all() for end in ends):
             look |= {"low": part[ends[0]].tolist(), "high": part[ends[1]].tolist()}
         else:
             look["text"] = texts
-        series.append(Series(name, _scaled(part, metric), lines, "bar", colour, **look))
-    return Panel("", tuple(series), categories=tuple(map(quantity, places)))
+        series.append(Series(name, _scaled(part, metric), lines, "bar", policy.colour, **look))
+    y_label = "" if are_named and axis in NAMED_AXES else heading(axis)
+    return Panel("", tuple(series), y_label, categories=tuple(map(quantity, places)))
 
 
-def _lines(parts: Parts, axis: str, metric: str) -> Panel:
+def _lines(parts: Parts, axis: str, metric: str, by: str) -> Panel:
     series = []
-    looks = zip(parts.items(), cycle(LOOKS), cycle(MARKERS), cycle(DASHES), strict=False)
-    for (name, part), (colour, _), marker, dash in looks:
+    for (name, part), policy in zip(parts.items(), _looks([*parts], by), strict=True):
         part = part.sort_values(axis)
-        look: dict[str, Any] = {"marker": marker, "dash": dash, "size": 4.0}
+        look: dict[str, Any] = {"marker": policy.marker, "dash": policy.dash, "size": 4.0}
         x, y = part[axis].tolist(), _scaled(part, metric)
-        series.append(Series(name, x, y, "marked line", colour, **look))
-    return Panel(heading(axis), tuple(series), x_scale=scale_of(each.x for each in series))
+        series.append(Series(name, x, y, "marked line", policy.colour, **look))
+    values = [x for each in series for x in each.x if x is not None]
+    ticks, scale = ticks_of(values), scale_of_choices(values)
+    return Panel(heading(axis), tuple(series), x_scale=scale, x_ticks=ticks)
 
 
 def _fields(document: dict[str, Any]) -> dict[str, Any]:

@@ -7,12 +7,19 @@ without drawing it: ``plot["joules per video"]["energy"].x``.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 Scale = Literal["linear", "log"]
 
 LOG_RATIO = 20.0
 """A positive axis whose largest value is this many times its smallest is logarithmic."""
+DOUBLES = 1.8
+"""Values that grow by this factor or more from one to the next have a logarithmic axis."""
+
+MOST_TICKS = 8
+"""Distinct values of an axis that have a tick each; of more, the drawing chooses round numbers."""
+
 Dash = Literal["solid", "dash", "dot"]
 DASHES: tuple[Dash, ...] = ("solid", "dash", "dot")
 Number = float | None
@@ -27,12 +34,14 @@ class Series:
         x: K numbers; None where there is none. ``steps`` have K + 1 edges.
         y: K numbers; lines of a panel with categories are counted from 0.
         mark: ``bar`` from ``base`` to ``x``, ``points``, ``line`` through points that are not
-            shown, ``marked line``, or ``steps``, each as high as ``y`` from its edge to the next.
+            shown, ``marked line``, ``steps``, each as high as ``y`` from its edge to the next, or
+            ``arrows``: start, end and None for each.
         colour: Colour of all of them.
         base: K starts of bars; all 0 if empty.
         low: K lower ends of intervals of ``x``; no intervals if empty.
         high: K upper ends.
         text: K labels, drawn beside bars and points.
+        inside: Labels stand in the bars instead.
         hover: K texts for the pointer; names and numbers if empty.
         keys: K numbers that a click tells of, such as points of a study.
         marker: Marker of points: a name of matplotlib that :mod:`.interactive` knows.
@@ -43,12 +52,15 @@ class Series:
         hollow: Points are rings.
         shade: K numbers that colour points, with a colour bar; ``colour`` has no effect then.
         shade_label: With its unit.
+        colours: K colours of bars, such as those of policies; all :attr:`colour` if empty.
+        hatches: K hatches of bars, with ``colours``.
+        axis: The vertical axis that ``y`` is read on.
     """
 
     name: str
     x: Sequence[Number]
     y: Sequence[Number]
-    mark: Literal["bar", "points", "line", "marked line", "steps"]
+    mark: Literal["bar", "points", "line", "marked line", "steps", "arrows"]
     colour: str
     base: Sequence[float] = ()
     low: Sequence[float] = ()
@@ -64,6 +76,10 @@ class Series:
     hollow: bool = False
     shade: Sequence[float] = ()
     shade_label: str = ""
+    colours: Sequence[str] = ()
+    hatches: Sequence[str] = ()
+    axis: Literal["left", "right"] = "left"
+    inside: bool = False
 
 
 def scale_of(numbers: Iterable[Sequence[Number]]) -> Scale:
@@ -71,6 +87,28 @@ def scale_of(numbers: Iterable[Sequence[Number]]) -> Scale:
     xs = [x for each in numbers for x in each if x is not None]
     is_log = min(xs, default=0.0) > 0 and max(xs) >= LOG_RATIO * min(xs)
     return "log" if is_log else "linear"
+
+
+def scale_of_choices(values: Sequence[float]) -> Scale:
+    """Scale of an axis of chosen values: logarithmic too if all neighbours double, or nearly so.
+
+    >>> scale_of_choices([8, 16, 32]), scale_of_choices([1, 2, 3, 4])
+    ('log', 'linear')
+    """
+    choices = sorted(set(values))
+    doubles = len(choices) > 2 and choices[0] > 0
+    doubles = doubles and all(b >= DOUBLES * a for a, b in pairwise(choices))
+    return "log" if doubles else scale_of([choices])
+
+
+def ticks_of(values: Iterable[float]) -> tuple[float, ...]:
+    """Ticks at the values themselves, where these are few; none where there are many.
+
+    >>> ticks_of([32, 8, 16, 8])
+    (8, 16, 32)
+    """
+    choices = tuple(sorted(set(values)))
+    return choices if len(choices) <= MOST_TICKS else ()
 
 
 @dataclass(frozen=True)
@@ -86,8 +124,11 @@ class Panel:
         y_range: Likewise.
         x_scale: Scale of the axis.
         y_scale: Likewise.
+        x_ticks: Values that have a tick; the drawing chooses round numbers if empty.
         verticals: Positions of thin vertical lines.
         share: Width or height, relative to the other panels.
+        right_label: Label of a second vertical axis, on the right; no such axis if empty.
+        right_range: Ends of that axis.
     """
 
     x_label: str
@@ -98,8 +139,11 @@ class Panel:
     y_range: tuple[float, float] | None = None
     x_scale: Scale = "linear"
     y_scale: Scale = "linear"
+    x_ticks: tuple[float, ...] = ()
     verticals: Sequence[float] = ()
     share: float = 1.0
+    right_label: str = ""
+    right_range: tuple[float, float] | None = None
 
     def __getitem__(self, name: str) -> Series:
         """The series of a name, or of that before its first comma."""
@@ -117,8 +161,11 @@ class Plot:
         caption: Hints for reading it.
         size_in: Width and height on paper, inches.
         shares: ``y``: panels stand side by side on one vertical axis; ``x``: above each other on
-            one horizontal axis; nothing: above each other.
+            one horizontal axis; ``beside``: side by side, with axes of their own; nothing: above
+            each other.
         misfit: The design does not fit its board, which the title says.
+        look: ``paper``: smaller type and 300 dpi, as papers print figures.
+        hint: On a page, what a click on a mark tells; empty where a click does nothing.
     """
 
     title: str
@@ -126,8 +173,10 @@ class Plot:
     alt: str
     caption: str = ""
     size_in: tuple[float, float] = (10.0, 4.6)
-    shares: Literal["x", "y", ""] = ""
+    shares: Literal["x", "y", "beside", ""] = ""
     misfit: bool = False
+    look: Literal["usual", "paper"] = "usual"
+    hint: str = ""
 
     def __getitem__(self, label: str) -> Panel:
         """The panel with a label on its horizontal axis; if none has it, on its vertical one."""

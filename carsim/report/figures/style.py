@@ -14,9 +14,23 @@ if TYPE_CHECKING:  # 0.4 s; imported by what draws files
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
-GREY, LIGHT_GREY = "#7F7F7F", "#D9D9D9"
+GREY, MIDDLE_GREY, LIGHT_GREY = "#7F7F7F", "#A6A6A6", "#D9D9D9"
+VIOLET, OLIVE, BROWN, MINT = "#7733CC", "#999933", "#994411", "#66EEBB"
+"""Further colours, of policies that are not shipped."""
+
+INTERVAL = "#3F3F3F"
+"""Colour of whiskers, which are seen on grey bars, too."""
+
+PALETTE = (
+    *((BLUE, ""), (ORANGE, "/"), (SKY, ""), (GREEN, "\\"), (YELLOW, "")),
+    *((BLACK, ""), (PURPLE, "x"), (LIGHT_GREY, ""), (VERMILION, "-")),
+)
+"""Colours and hatches of series that are no categories, such as policies or boards, in order."""
 
 DPI = 150
+PAPER_DPI = 300
+"""Of figures for print, where they are no vectors."""
+
 CHARACTERS_PER_INCH = 11
 """Width of text in a figure's title, with some room to spare."""
 
@@ -27,6 +41,7 @@ _RC: Any = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.axisbelow": True,
+    "axes.formatter.useoffset": False,  # a number on an axis is the number
     "grid.color": LIGHT_GREY,
     "grid.linewidth": 0.6,
     "legend.frameon": False,
@@ -40,11 +55,26 @@ _RC: Any = {
 logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no word on where it keeps its files
 
 
-def style() -> AbstractContextManager[None]:
-    """Settings to draw and save within."""
+_PAPER: Any = {
+    **_RC,
+    "font.size": 8.0,
+    "axes.labelsize": 8.0,
+    "axes.linewidth": 0.6,
+    "xtick.labelsize": 7.0,
+    "ytick.labelsize": 7.0,
+    "legend.fontsize": 7.0,
+    "legend.handlelength": 1.4,
+    "legend.columnspacing": 1.0,
+    "savefig.dpi": PAPER_DPI,
+}
+"""Type of 7 to 8 points, and thinner lines."""
+
+
+def style(look: str = "usual") -> AbstractContextManager[None]:
+    """Settings to draw and save within: ``usual``, or ``paper`` for print."""
     import matplotlib as mpl
 
-    return mpl.rc_context(_RC)
+    return mpl.rc_context(_PAPER if look == "paper" else _RC)
 
 
 def new_figure(width_in: float, height_in: float, title: str, *, misfit: bool) -> "Figure":

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from carsim.base.digests import problems
 from carsim.base.errors import InputError
+from carsim.base.files import admit
 from carsim.report.figures import style
 from carsim.report.figures.plot import DASHES, Dash, Panel, Plot, Series
 
@@ -76,7 +77,7 @@ def read_utilisation(folder: Path) -> "pd.DataFrame | None":
     import pandas as pd
 
     try:
-        frame = pd.read_csv(path, index_col="run", dtype="float64")
+        frame = pd.read_csv(admit(path), index_col="run", dtype="float64")
         is_right = not problems(folder, UTILISATION).get(UTILISATION) and len(frame) > 0
         if is_right and {*NEEDED} <= {*frame} and np.isfinite(frame).all(axis=None):
             return frame

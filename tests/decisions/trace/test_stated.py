@@ -1,10 +1,12 @@
 """What is stated in place of a trace: dense decoding, and replays at a ratio and an agreement."""
 
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from explore_study import make_study
 from hypothesis import given
 from hypothesis import strategies as st
 from tiny import tiny_design
@@ -15,6 +17,9 @@ from carsim.decisions.trace.drawn import agreement_of
 from carsim.decisions.trace.meta import STATED
 from carsim.decisions.trace.stated import MOST_STEPS, TEXT_PROMPT, TEXT_TOKENS, stated_trace
 from carsim.design import load_design
+from carsim.explore.sweep import sweep
+from carsim.runs.first import Wish, first_design
+from carsim.runs.pipeline import run
 from carsim.workload.model import UsualVideo
 from carsim.workload.workload import Workload, workload_of
 
@@ -42,6 +47,7 @@ WORDS = {
     "text:2048+512": Workload("text", prompt=2048, tokens=512),
     "video:8": Workload("video", frames=8),
     "video:8,replay=0.5,pairs=0.9": Workload("video", frames=8, replay=0.5, pairs=0.9),
+    "video:2,guidance=false": Workload("video", frames=2, guidance=False),
     "video:2,replay=0.5,seed=3": Workload("video", frames=2, replay=0.5, seed=3),
     "trace:a,b.npz": Workload("trace", traces=("a", "b.npz")),
 }
@@ -74,8 +80,12 @@ def test_a_context_is_a_prompt_and_tokens() -> None:
     assert by_context.context()[[0, -1], 0].tolist() == [513, 640]
 
 
-def test_a_single_row_is_a_video_without_guidance() -> None:
-    assert decoded("video:2", SMALL, 1).meta.guidance_pairs == ()
+@pytest.mark.parametrize("batch", [1, 2, 3])
+def test_without_guidance_each_row_is_a_video(batch: int) -> None:
+    unguided = decoded("video:2,guidance=false", SMALL, batch)
+    assert unguided.meta.guidance_pairs == ()
+    assert unguided.n_rows == batch
+    assert "without guidance" in unguided.meta.content["stated"]
 
 
 def test_every_label_says_that_nothing_was_captured(tmp_path) -> None:
@@ -127,6 +137,9 @@ BAD = {
     "a seed alone": ("video:seed=3", "seed is of decisions to replay, and nothing replays; add"),
     "two kinds": ("text:3,frames=2", "`workload` text: has no `frames`: its fields are prompt"),
     "a text that replays": ("text:3,replay=0.5", "`workload` text: has no `replay`"),
+    "a guidance that is a number": ("video:guidance=1", "guidance: expected true or false, got 1"),
+    "replay without pairs": ("video:replay=0.5,guidance=false", "drawn for guidance pairs, and"),
+    "a text with guidance": ("text:3,guidance=false", "`workload` text: has no `guidance`"),
     "no trace": ("trace:", "names no trace; say trace:NAME"),
     "less than chance": ("video:replay=0.5,pairs=0.3", "agree in 0.5 by chance alone, got 0.3"),
     "one frame": ("video:1,replay=0.5", "the first frame never replays"),
@@ -155,6 +168,25 @@ def test_a_text_beyond_the_context_of_the_model_is_refused() -> None:
         decoded("text:60+41", model, 1)
 
 
-def test_replays_need_whole_pairs() -> None:
-    with pytest.raises(InputError, match="a batch of 3 is no whole number of guidance pairs"):
-        decoded("video:replay=0.5", SMALL, 3)
+@pytest.mark.parametrize("word", ["video", "video:2", "video:replay=0.5", "video:2,guidance=true"])
+@pytest.mark.parametrize("batch", [1, 3, 9])
+def test_a_video_needs_whole_guidance_pairs(word: str, batch: int) -> None:
+    message = f"a batch of {batch} is no whole number of guidance pairs; take an even batch, or say"
+    with pytest.raises(InputError, match=message):
+        decoded(word, SMALL, batch)
+
+
+def test_odd_batches_are_refused_wherever_a_video_is_stated(tmp_path: Path) -> None:
+    design = tiny_design("policy.batch=3")
+    with pytest.raises(InputError, match="is no whole number of guidance pairs"):
+        run(design, workload="video:2")
+    with pytest.raises(InputError, match="is no whole number of guidance pairs"):
+        first_design(Wish.of("zcu102", "tiny", batch=3, workload=workload_of("video:2")))
+    axes = {"policy.batch": [1, 2, 3, 4]}
+    rows = sweep(make_study(tmp_path, axes=axes, traces=None, workload="video:2"), workers=0)
+    assert rows["status"].tolist() == ["invalid", "ok", "invalid", "ok"]
+    assert rows["reason"].str.contains("guidance=false").tolist() == [True, False, True, False]
+    speeds = [
+        run(tiny_design(f"policy.batch={n}"), workload="video:2,guidance=false") for n in (1, 2)
+    ]
+    assert [each.chosen.batches.videos_per_batch for each in speeds] == [1, 2]

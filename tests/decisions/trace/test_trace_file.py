@@ -100,7 +100,7 @@ def test_narrowing_contradicts_no_decision(tau, offsets, dtype, largest):
     tas[8:10] = np.nextafter(dtype(tau), dtype(-9))
     tas[10:] = dtype(tau)
     tas[11] = largest
-    narrow = narrow_tas(tas, meta)
+    narrow = narrow_tas(tas, meta.replay)
     assert narrow.dtype == (np.float16 if largest == 1.0 else np.float32)
     np.testing.assert_array_equal(meta.replay.exceeds(narrow), meta.replay.exceeds(tas))
 
@@ -295,7 +295,11 @@ def change(**fields: Any) -> Callable[[dict[str, Any]], None]:
         (put("tas", np.zeros((12, 2, 3), np.float16)), "got float16 of shape (12, 2, 3)"),
         (put("meta", np.array([1, 2])), "expected one string, got int64 of shape (2,)"),
         (put("meta", np.array('{"producer": ')), "meta: $: Invalid JSON"),
-        (change(schema_version=3), "$.schema_version: should be 2, got 3"),
+        (
+            change(schema_version=3),
+            "without decisions, steps or ranges is of schema version 2, got 3",
+        ),
+        (change(schema_version=4), "$.schema_version: should be 2 or 3, got 4"),
         (change(colour="red"), "$.colour: unknown key 'colour'; "),
         (change(n_frames=2.5), "$.n_frames: should be a valid integer"),
         (change(n_frames=10**30), "expected bool of shape (4000000000"),
@@ -312,7 +316,8 @@ def change(**fields: Any) -> Callable[[dict[str, Any]], None]:
         (change(rule={"kind": "tas", "bits": 8}), "bits: unknown key 'bits'"),
         (
             change(decoded={"name": "x"}),
-            "$.decoded.n_layers: is missing; add it, or capture the trace again; 5 more",
+            "$.decoded.n_layers: is missing; add it, or capture the trace again; "
+            "decoded.hidden_size, decoded.n_heads",
         ),
     ],
 )

@@ -52,7 +52,7 @@ def test_what_is_no_metadata_is_refused_in_one_line() -> None:
         ({"tas_form": "paper"}, r"\$\.tas_form: unknown key 'tas_form'; "),
         ({"sead": 1}, r"\$\.sead: unknown key 'sead'; did you mean 'seed'\? "),
         ({"rule": {"kind": "tas", "form": "mean"}}, r"\$\.rule\.form: should be 'released' or"),
-        ({"schema_version": 1}, r"\$\.schema_version: should be 2, got 1"),
+        ({"schema_version": 1}, r"\$\.schema_version: should be 2 or 3, got 1"),
     ):
         with pytest.raises(InputError, match=rf"^x: {problem}{cure}"):
             parse_meta(json.dumps(raw | changes), "x")

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from plainly import simulate_plainly
 from strategies import draw_replay, small_design, videos
 
+from carsim.account.simulation import simulate_policy
 from carsim.base.errors import InputError
 from carsim.decisions.attention import PLAIN
 from carsim.decisions.replay import FASTCAR
@@ -17,7 +18,6 @@ from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
-from carsim.machine.simulate import simulate
 from carsim.testing import CONTRACTS
 
 KINDS = pytest.mark.parametrize("kind", [*MAPPINGS, "outside"])
@@ -66,6 +66,6 @@ def test_a_run_equals_the_slow_way(kind: str, data: st.DataObject, cores: int) -
     phases, video = phases_of(kind, 3, cores, 4), data.draw(videos())
     batches = Batches(draw_replay(data.draw, 2, video, phases.hw.design), 1, 0, "captured", "drawn")
     plan = Plan(phases, video, PLAIN, DEFAULT.kind, FASTCAR, range(video.n_steps))
-    fast, plain = simulate(plan, batches), simulate_plainly(plan, batches)
+    fast, plain = simulate_policy(plan, batches), simulate_plainly(plan, batches)
     assert fast.totals == plain.totals
     assert (fast.batch_cycles == plain.batch_cycles).all()

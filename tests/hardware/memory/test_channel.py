@@ -230,4 +230,4 @@ def test_all_commands_share_the_command_bus(name: str) -> None:
     commands = of_access(timings, AccessPattern(chunk_bytes=256, random=True))
     for (clock, command, *_), (later, *_) in itertools.pairwise(commands):
         kind = {"PRE": "precharge", "ACT": "activate"}.get(command, "column")
-        assert later - clock >= getattr(timings, f"{kind}_nck") > 0
+        assert later - clock >= getattr(timings.family, f"{kind}_nck") > 0

@@ -10,6 +10,7 @@ import pytest
 from carsim.base.errors import InputError
 from carsim.hardware.memory import STANDARDS, AccessPattern, MemoryStandard, standard
 from carsim.hardware.memory.base import MAPPINGS
+from carsim.hardware.memory.path import bandwidth_remarks
 from carsim.hardware.memory.section import Memory, Ports
 from carsim.hardware.memory.sustained import idle_latency_ns, sustained
 from carsim.testing import CONTRACTS
@@ -29,7 +30,9 @@ def test_every_row_keeps_the_contract(row: MemoryStandard, check: Any) -> None:
 
 @each_row
 def test_every_row_is_consistent_in_itself(row: MemoryStandard) -> None:
-    assert row.data_rate_mtps * row.tck_ps == pytest.approx(1e6 * row.transfers_per_clock, rel=2e-3)
+    assert row.data_rate_mtps * row.tck_ps == pytest.approx(
+        1e6 * row.family.transfers_per_clock, rel=2e-3
+    )
     assert row.columns % row.burst_length == row.channel_bits % row.device_bits == 0
     times = [ns for _, ns in row.trfc_ns_by_gbit]
     assert times == sorted(times)
@@ -64,7 +67,7 @@ def test_activates_leave_random_bursts_what_their_window_allows(row: MemoryStand
     for bursts in (1, 4, row.banks):
         found = sustained(row, AccessPattern(chunk_bytes=bursts * size, random=True, mapping="rcb"))
         assert found.efficiency <= 1.001 * share
-        if row.family == "DDR4" and row.device_bits == 8:
+        if row.family.name == "DDR4" and row.device_bits == 8:
             assert found.efficiency >= 0.985 * share * refreshed
 
 
@@ -113,7 +116,8 @@ with (Path(__file__).parents[2] / "data" / "jedec_minima.csv").open(encoding="ut
 
 @each_row
 def test_rows_keep_the_minima_of_their_standard(row: MemoryStandard) -> None:
-    for least in (each for each in MINIMA if each["family"] == row.family):
+    """LPDDR4X keeps those of LPDDR4, LPDDR5X those of LPDDR5."""
+    for least in (each for each in MINIMA if row.family.name.startswith(each["family"])):
         clocks = getattr(row, least["parameter"])
         assert clocks >= int(least["clocks"]), least
         assert row.ns(clocks) >= 0.974 * float(least["ns"]), least
@@ -149,5 +153,34 @@ def test_a_memory_without_timings_keeps_its_document() -> None:
 def test_what_the_table_lacks_is_refused_with_what_there_is() -> None:
     with pytest.raises(InputError, match=r"no DRAM standard 'DDR9'.*DDR4-2133.*HBM2-2000"):
         standard("DDR9")
-    with pytest.raises(InputError, match=r"DDR4-2133: got 3 Gbit; choose one of 2, 4, 8, 16"):
+    cure = "choose one of 2, 4, 8, 16, or leave it out"
+    with pytest.raises(InputError, match=f"density_gbit: DDR4-2133 has no devices of 3 .*{cure}"):
         standard("DDR4-2133", density_gbit=3)
+    with pytest.raises(ValueError, match="Value error, density_gbit: DDR4-2133 has no devices"):
+        memory(standard="DDR4-2133", density_gbit=3, timings={"tck_ps": 938})
+
+
+def test_a_channel_that_is_wider_than_its_standard_is_told() -> None:
+    def remarks(**changes: Any) -> list[str]:
+        return bandwidth_remarks({"ddr": memory(**changes)}, 250.0)
+
+    told = "a channel of 64 bits is 4 times as wide as one of LPDDR4-4267; set channel_bits: 16"
+    (line,) = remarks(standard="LPDDR4-4267", channel_bits=64)
+    assert told in line
+    assert remarks(standard="LPDDR4-4267", channel_bits=16) == []
+    assert remarks(standard="DDR4-2400", channel_bits=16) == []  # fewer devices than a module
+
+
+def test_a_family_is_more_than_a_name() -> None:
+    row: Any = STANDARDS["DDR4-2400"]
+    with pytest.raises(InputError, match="DRAM standard DDR9-2400: its family is 'DDR9'; give a"):
+        dataclasses.replace(row, name="DDR9-2400", family="DDR9")
+
+
+def test_speed_bins_with_families_of_one_name_have_one_family() -> None:
+    row = STANDARDS["DDR4-2400"]
+    other = dataclasses.replace(row.family, request_bytes=128)
+    with pytest.raises(InputError, match=r"its family DDR4 is another one than that of DDR4-1600"):
+        STANDARDS.register(dataclasses.replace(row, name="DDR4-9999", family=other))
+    assert "DDR4-9999" not in STANDARDS
+    assert STANDARDS.families["DDR4"] == row.family

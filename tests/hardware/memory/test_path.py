@@ -7,7 +7,7 @@ import pytest
 from carsim.base.units import bytes_per_cycle, ns_to_cycles
 from carsim.design import load_design
 from carsim.hardware.memory import AccessPattern
-from carsim.hardware.memory.path import memory_path, port_gbps
+from carsim.hardware.memory.path import MemoryPath, memory_path, port_gbps
 from carsim.hardware.memory.section import Memory, Ports
 from carsim.hardware.memory.sustained import sustained
 
@@ -109,8 +109,60 @@ def test_channels_take_turns_by_the_stripe_and_random_runs_leave_some_idle() -> 
     assert 0.6 < short / (4 * one.sustained_gbps) < 0.99
 
 
-def test_measured_efficiencies_are_an_interval_around_the_rate() -> None:
-    ends = {"efficiency_low": 0.75, "efficiency_high": 0.92}
+def efficiency(path: MemoryPath) -> float:
+    """Share of the peak that long reads get."""
+    return path.at(ONE).sustained_gbps / path.at(ONE).peak_gbps
+
+
+@pytest.mark.parametrize(
+    ("measured", "expected"),
+    [
+        ({"efficiency_low": 0.46, "efficiency_high": 0.48}, 0.47),
+        ({"efficiency_low": 0.3}, 0.3),
+        ({"efficiency_high": 0.92}, 0.92),
+        ({"efficiency_low": 0.6, "efficiency_high": 1.0}, 0.8),
+        ({"efficiency_low": 0.99}, 0.99),
+    ],
+)
+def test_a_measured_bandwidth_replaces_the_models(
+    measured: dict[str, float], expected: float
+) -> None:
+    path = memory_path("m", memory(measured, clock_mhz=333.0), 250.0)
+    assert efficiency(path) == pytest.approx(expected, rel=1e-6)
+    low, high = (float(rate * path.clock_mhz / 1000) for rate in path.interval(ONE))
+    ends = measured.get("efficiency_low", expected), measured.get("efficiency_high", expected)
+    assert (low, high) == pytest.approx([end * path.at(ONE).peak_gbps for end in ends], rel=1e-3)
+
+
+def test_other_patterns_lose_the_measured_share_as_well() -> None:
+    gathered = AccessPattern(chunk_bytes=64, random=True)
+    plain, slow = (
+        memory_path("m", memory(ends, clock_mhz=333.0), 250.0)
+        for ends in ({}, {"efficiency_low": 0.4})
+    )
+    lost = efficiency(slow) / efficiency(plain)
+    assert slow.at(gathered).dram_gbps == pytest.approx(lost * plain.at(gathered).dram_gbps)
+
+
+@pytest.mark.parametrize(
+    ("measured", "ports_mhz", "words"),
+    [
+        (0.46, 333.0, "memory m: the measured 0.4600 of its peak replaces the model's 0.9"),
+        (0.93, 333.0, ""),
+        (0.9, 100.0, "memory m: the measured 0.9000 of its peak is more than its ports carry"),
+        (None, 333.0, ""),
+    ],
+)
+def test_a_measurement_beyond_the_models_error_is_said(
+    measured: float | None, ports_mhz: float, words: str
+) -> None:
+    path = memory_path("m", memory({"efficiency_low": measured}, clock_mhz=ports_mhz), 250.0)
+    assert path.remark.startswith(words)
+    assert bool(path.remark) == bool(words)
+
+
+def test_efficiencies_of_other_boards_are_an_interval_around_the_rate() -> None:
+    ends = {"published_efficiency_low": 0.75, "published_efficiency_high": 0.92}
     path = memory_path("m", memory(ends, clock_mhz=333.0), 250.0)
     low, high = path.interval(ONE)
     assert float(low) == pytest.approx(0.75 * path.at(ONE).peak_gbps / 0.25, rel=1e-4)

@@ -133,7 +133,7 @@ def test_what_piles_up_in_a_refresh_takes_longer_to_drain_the_more_comes_meanwhi
 
 
 def test_a_width_that_devices_do_not_make_up_is_refused() -> None:
-    with pytest.raises(InputError, match="got 12 bits; give a multiple of 8"):
+    with pytest.raises(InputError, match="cannot have 12 bits; give a multiple of 8"):
         sustained(DDR4, SCATTERED, channel_bits=12)
 
 

@@ -1,4 +1,4 @@
-"""Proofs about the scheduler block; tests/mutants.yaml has the bugs that they notice."""
+"""Proofs about the scheduler block, by induction and from reset."""
 
 from typing import Any
 

@@ -1,6 +1,5 @@
 """Counters decide as the rule does, layer by layer and token by token."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ pytest.importorskip("amaranth", reason="needs the extra carsim[rtl]")
 
 from gates_bench import simulate
 
+from carsim.decisions.replay import Seen
 from carsim.decisions.replay.periodic import Periodic
 from carsim.hardware.rtl.periodic import PeriodicUnit
 
@@ -45,5 +45,7 @@ def test_gates_replay_where_the_rule_does(layers: int, tokens: int, period: int)
     assert told == [*expected[: len(expected) // 2], *expected]
 
 
-def seen_at(frame: int) -> Any:
-    return SimpleNamespace(frame=frame, q=np.zeros((1, 1)))
+def seen_at(frame: int) -> Seen:
+    """A layer of one row; the rule looks at the number of the frame alone."""
+    none = np.zeros((1, 1, 1))
+    return Seen(none, none, lambda _: none, none[0], tokens_per_frame=1, frame=frame)

@@ -1,13 +1,17 @@
 """Area, leakage and clock of a 28 nm chip, and how far from published ones they come out."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tiny import resources
 
+from carsim.base.errors import InputError
 from carsim.cost.energy import energy
 from carsim.cost.fit import check_fit
 from carsim.design import Design, load_design, override
+from carsim.hardware.memory import STANDARDS
 from carsim.hardware.technology import Resources
 from carsim.hardware.technology.asic import NODES, OPERATORS, SRAM_MM2_PER_KIB, Asic, Operator
 from carsim.workload.activity import Activity
@@ -119,7 +123,7 @@ def test_a_smaller_node_takes_less_and_draws_less_for_the_same_machine() -> None
     for node in ("28nm", "16nm", "7nm"):
         section = {"kind": "asic", "node": node, "area_mm2": 24.4}
         design = override(ASIC, {"board.technology": section})
-        parts = energy(design, second, resources(design)).parts
+        parts = energy(design, second, resources(design)).components
         areas.append(area(design))
         watts.append(sum(p.value_j for p in parts if p.component in ("leakage", "clock")))
     assert areas == sorted(areas, reverse=True)
@@ -162,6 +166,23 @@ def test_what_is_there_leaks_and_its_clock_runs() -> None:
     }
     assert watts == {"leakage": pytest.approx(0.12), "clock": pytest.approx(0.3)}
     second = Activity(10**9, 0, 0, 0, {})
-    parts = {part.component: part for part in energy(ASIC, second, resources(ASIC)).parts}
+    parts = {part.component: part for part in energy(ASIC, second, resources(ASIC)).components}
     assert parts["clock"].value_j == pytest.approx(0.03 * resources(ASIC).totals["area_mm2"])
     assert parts["leakage"].idle
+
+
+def test_a_family_whose_interface_is_unknown_is_refused_on_a_chip_and_runs_on_a_board() -> None:
+    row = STANDARDS["DDR4-2400"]
+    family = replace(row.family, name="DDR9", interface=None)
+    STANDARDS.register(replace(row, name="DDR9-2400", family=family))
+    try:
+        board = override(load_design("zcu102"), {"board.memories.ps_ddr.standard": "DDR9-2400"})
+        assert check_fit(board, VIDEO).fits
+        (memory,) = ASIC.board.memories
+        chip = override(ASIC, {f"board.memories.{memory}.standard": "DDR9-2400"})
+        with pytest.raises(
+            InputError, match=r"interface to DDR9 is known; give the family an `int"
+        ):
+            check_fit(chip, VIDEO)
+    finally:
+        del STANDARDS["DDR9-2400"]

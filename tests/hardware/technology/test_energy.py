@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from tiny import resources
 
 from carsim.base.errors import InputError
-from carsim.cost.energy import EnergyPart, EnergyReport, energy
+from carsim.cost.energy import ComponentJoules, EnergyReport, energy
 from carsim.design import load_design, override
 from carsim.hardware.energy import Energy
 from carsim.hardware.memory import STANDARDS
 from carsim.hardware.technology.base import Resources
-from carsim.hardware.technology.constant import by_kind
 from carsim.workload.activity import Activity
 
 U280 = load_design("u280")
+DDR4 = STANDARDS["DDR4-2133"].family
 
 # A step of one guidance pair at the mean context of 62 + 1024.5 tokens on the stock ZCU102: 3.364e9
 # B of weights and 2 rows x 2 x 32 x 4096 x 1086.5 x 4.25 / 8 = 0.303e9 B of K and V; 2 x (2.147 +
@@ -38,17 +38,17 @@ def report_of(name: str, activity: Activity) -> EnergyReport:
 
 
 def joules(report: EnergyReport, component: str) -> float:
-    (part,) = [part for part in report.parts if part.component == component]
+    (part,) = [part for part in report.components if part.component == component]
     return part.value_j
 
 
 def test_a_step_of_one_pair_by_hand() -> None:
     report = report_of("zcu102", STEP)
-    (ddr,) = [part for part in report.parts if part.component == "memory ps_ddr"]
+    (ddr,) = [part for part in report.components if part.component == "memory ps_ddr"]
     # 20 pJ/bit x 3.667e9 B x 8 = 0.587 J; 28 pJ/bit make 0.82 J.
     assert (ddr.value_j, ddr.high_j) == pytest.approx((0.587, 0.821), abs=0.001)
     # 13.52e9 MACs of 0.9 to 7.4 pJ.
-    (macs,) = [part for part in report.parts if part.component == "multiply-accumulates"]
+    (macs,) = [part for part in report.components if part.component == "multiply-accumulates"]
     assert (macs.low_j, macs.high_j) == pytest.approx((0.0122, 0.1), abs=0.0005)
 
 
@@ -58,7 +58,7 @@ def test_a_step_of_one_pair_by_hand() -> None:
         ("multiply-accumulates", {"macs": 10**12}, "mac_pj"),
         ("vector operations", {"vector_ops": 10**12}, "vector_op_pj"),
         ("on-chip buffers", {"sram_bytes": 10**12}, "sram_pj_per_byte"),
-        ("memory ps_ddr", {"dram_bytes": {"ps_ddr": 10**12 // 8}}, "dram_pj_per_bit"),
+        ("memory ps_ddr", {"dram_bytes": {"ps_ddr": 10**12 // 8}}, ""),
     ],
 )
 def test_1e12_of_one_thing_cost_as_many_joules_as_one_costs_picojoules_by_hand(
@@ -66,9 +66,9 @@ def test_1e12_of_one_thing_cost_as_many_joules_as_one_costs_picojoules_by_hand(
 ) -> None:
     nothing = {"cycles": 0, "macs": 0, "vector_ops": 0, "sram_bytes": 0, "dram_bytes": {}}
     design = load_design("zcu102")
-    price = getattr(design.energy, constant)
-    key = {"mac_pj": design.machine.array.arithmetic, "dram_pj_per_bit": "DDR4"}.get(constant)
-    price = price if key is None else price[key]
+    price = getattr(design.energy, constant) if constant else DDR4.dram_pj_per_bit
+    if constant == "mac_pj":
+        price = price[design.machine.array.arithmetic]
     assert price.low < price.value < price.high
     report = energy(design, Activity(**{**nothing, **work}), resources(design))
     assert joules(report, component) == pytest.approx(price.value)
@@ -77,18 +77,49 @@ def test_1e12_of_one_thing_cost_as_many_joules_as_one_costs_picojoules_by_hand(
         assert found == pytest.approx((price.low, price.value, price.high))
 
 
-def test_a_constant_of_its_own_is_priced_before_that_of_any() -> None:
+@pytest.mark.parametrize(
+    ("stated", "pj"),
+    [
+        ({}, 20.0),
+        ({"LPDDR4": 1.0}, 20.0),
+        ({"any": 1.0}, 1.0),
+        ({"DDR4": 2.0}, 2.0),
+        ({"any": 1.0, "DDR4": 2.0}, 2.0),
+    ],
+)
+def test_a_design_states_the_energy_of_a_memory_before_its_family(
+    stated: dict[str, float], pj: float
+) -> None:
+    """Its family's name counts before ``any``."""
     design = load_design("zcu102")
     raw = design.energy.model_dump()
-    dear = {"value": 999.0, "low": 999.0, "high": 999.0, "source": "made up here"}
-    raw["dram_pj_per_bit"] |= {"any": dear}
-    both = design.model_copy(update={"energy": Energy.model_validate(raw)})
-    assert energy(both, STEP, resources(both)) == report_of("zcu102", STEP)
+    raw["dram_pj_per_bit"] = {
+        name: {"value": value, "low": value, "high": value, "source": "made up here"}
+        for name, value in stated.items()
+    }
+    changed = design.model_copy(update={"energy": Energy.model_validate(raw)})
+    report = energy(changed, STEP, resources(changed))
+    assert joules(report, "memory ps_ddr") == pytest.approx(8 * 3_667_000_000 * pj * 1e-12)
+
+
+def test_a_design_changes_a_part_of_the_constant_of_a_family() -> None:
+    changed = load_design("zcu102", ["energy.dram_pj_per_bit.DDR4.value=25"])
+    (price,) = changed.energy.dram_pj_per_bit.values()
+    assert (price.low, price.value, price.high) == (12.0, 25.0, 28.0)
+    assert joules(energy(changed, STEP, resources(changed)), "memory ps_ddr") == pytest.approx(
+        8 * 3_667_000_000 * 25e-12
+    )
+    with pytest.raises(InputError, match=r"dram_pj_per_bit.DDR4.value: 29 lies outside of its int"):
+        load_design("zcu102", ["energy.dram_pj_per_bit.DDR4.value=29"])
+    with pytest.raises(InputError, match=r"dram_pj_per_bit.DDR9.low"):
+        load_design("zcu102", ["energy.dram_pj_per_bit.DDR9.value=29"])
 
 
 @given(st.lists(st.floats(0, 1e6), max_size=9))
 def test_sums_are_rounded_once_whatever_the_python(values: list[float]) -> None:
-    board = EnergyReport(tuple(EnergyPart("", v, v / 3, 3 * v, idle=False) for v in values)).board
+    board = EnergyReport(
+        tuple(ComponentJoules("", v, v / 3, 3 * v, idle=False) for v in values)
+    ).board
     assert board.value_j == math.fsum(values)
     assert board.low_j == math.fsum(v / 3 for v in values)
     assert board.high_j == math.fsum(3 * v for v in values)
@@ -103,16 +134,16 @@ def test_standby_follows_the_number_of_devices_and_their_family(name: str, watts
     design = load_design(name)
     second = Activity(round(design.board.fabric_clock_mhz * 1e6), 0, 0, 0, {})
     report = energy(design, second, resources(design))
-    standby = [part for part in report.parts if part.component.startswith("standby")]
+    standby = [part for part in report.components if part.component.startswith("standby")]
     assert sum(part.value_j for part in standby) == pytest.approx(watts)
     # 35 to 45 mA at 1.2 V are 0.042 to 0.054 W.
-    assert 0.042 <= design.energy.dram_background_w_per_gib["DDR4"].value <= 0.054
+    assert 0.042 <= DDR4.dram_background_w_per_gib.value <= 0.054
 
 
 def test_one_constant_of_standby_serves_every_family_as_it_used_to() -> None:
     design = load_design("u280")
     raw = design.energy.model_dump()
-    raw["dram_background_w_per_gib"] = raw["dram_background_w_per_gib"]["DDR4"]
+    raw["dram_background_w_per_gib"] = DDR4.dram_background_w_per_gib.model_dump()
     old = design.model_copy(update={"energy": Energy.model_validate(raw)})
     report = energy(old, Activity(300_000_000, 0, 0, 0, {}), resources(old))
     assert joules(report, "standby hbm") == pytest.approx(8 * 0.052)
@@ -147,18 +178,15 @@ def test_memories_are_priced_by_family_and_the_device_leaves_out_the_host_alone(
     assert joules(report, "memory ddr") == pytest.approx(8e9 * 20e-12)
 
 
-@pytest.mark.parametrize(("table", "key"), [("mac_pj", "int16"), ("dram_pj_per_bit", "DDR4")])
-def test_a_missing_constant_is_named(table: str, key: str) -> None:
+def test_a_missing_constant_is_named() -> None:
     design = load_design("zcu102")
-    entries = {name: each for name, each in getattr(design.energy, table).items() if name != key}
-    constants = design.energy.model_copy(update={table: entries})
-    with pytest.raises(InputError, match=f"{table}: has no entry '{key}'; add it"):
+    others = {name: price for name, price in design.energy.mac_pj.items() if name != "int16"}
+    constants = design.energy.model_copy(update={"mac_pj": others})
+    with pytest.raises(InputError, match="mac_pj: has no entry 'int16'; add it"):
         energy(design.model_copy(update={"energy": constants}), STEP, resources(design))
 
 
 def test_every_memory_of_the_table_has_joules() -> None:
-    """Those that a design's section does not name are those of carsim's own table."""
-    design = load_design("zcu102")
-    for field in ("dram_pj_per_bit", "dram_background_w_per_gib"):
-        known = {*getattr(design.energy, field), *by_kind(field)}
-        assert known >= {name.partition("-")[0] for name in STANDARDS}
+    for family in STANDARDS.families.values():
+        assert family.dram_pj_per_bit, family.name
+        assert family.dram_background_w_per_gib, family.name

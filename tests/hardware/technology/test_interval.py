@@ -34,7 +34,7 @@ def ratio(a: Sequence[Term], b: Sequence[Term], draws: int = 10_000, seed: int =
 def energy_ratio(a: EnergyReport, b: EnergyReport) -> Ratio:
     """Joules of A over those of B."""
     parts = (
-        [Term(p.constant or p.component, p.low_j, p.value_j, p.high_j) for p in each.parts]
+        [Term(p.constant or p.component, p.low_j, p.value_j, p.high_j) for p in each.components]
         for each in (a, b)
     )
     return ratio(*parts)

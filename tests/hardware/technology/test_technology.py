@@ -7,6 +7,7 @@ import pytest
 from strategies import CONSTANT, ENERGY, raw_design
 from tiny import resources
 
+from carsim.base.constant import Constant
 from carsim.base.errors import InputError
 from carsim.cost.energy import energy
 from carsim.cost.fit import check_fit
@@ -14,7 +15,6 @@ from carsim.design import Design, load_design
 from carsim.hardware.board import Board
 from carsim.hardware.energy import Energy
 from carsim.hardware.technology import TECHNOLOGIES, IdlePower, Resource, Resources, Technology
-from carsim.hardware.technology.constant import Constant
 from carsim.metrics import METRICS, Setting
 from carsim.metrics.table import RESOURCES
 from carsim.testing.contracts import is_a_technology
@@ -76,7 +76,7 @@ def test_a_toy_from_outside_runs_through_fit_and_energy() -> None:
     assert METRICS["silicon"].of(None, Setting(design, report)) == used.totals["silicon"]
     assert report.rows[0].ok
     second = Activity(round(design.board.fabric_clock_mhz * 1e6), 0, 0, 0, {})
-    (leakage,) = [p for p in energy(design, second, used).parts if p.component == "leakage"]
+    (leakage,) = [p for p in energy(design, second, used).components if p.component == "leakage"]
     assert leakage.value_j == pytest.approx(used.totals["silicon"])
     assert leakage.idle
     small = check_fit(toy(area_mm2=0.5), VIDEO)

@@ -48,7 +48,7 @@ def test_too_large_an_array_misses_tiles() -> None:
 def test_tiles_in_use_draw_their_clock() -> None:
     """104 tiles x 16 uW x 1250 MHz are 2.08 W."""
     second = Activity(round(VCK190.board.fabric_clock_mhz * 1e6), 0, 0, 0, {})
-    parts = {p.component: p.value_j for p in energy(VCK190, second, resources(VCK190)).parts}
+    parts = {p.component: p.value_j for p in energy(VCK190, second, resources(VCK190)).components}
     assert parts["clocked AI Engines"] == pytest.approx(2.08)
 
 

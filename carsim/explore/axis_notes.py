@@ -1,0 +1,104 @@
+"""Notes at the end of a sweep: values that are never valid, and axes that change nothing.
+
+Both come from a mistake in a study more often than from the machine, and look like results.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from carsim.base.text import count
+from carsim.base.yaml_file import shown
+from carsim.explore.points import make_points, sampled
+from carsim.explore.study import Study
+from carsim.metrics import METRICS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NAMED = 5
+"""Values of an axis that a note names at most."""
+
+LABELS = ("decisions", "policy_name")
+"""Metrics that are texts about a point and no result."""
+
+
+def axis_notes(
+    frame: "pd.DataFrame", axes: Sequence[str], *, with_invalid: bool = True
+) -> Iterator[str]:
+    """Notes on the axes of a frame of results, a sentence each.
+
+    Args:
+        frame: A row per point, see :func:`carsim.explore.frame.frame_of`.
+        axes: Names of its axes.
+        with_invalid: Also name values with which no point is valid.
+    """
+    for axis in axes if with_invalid else ():
+        yield from _never_valid(frame, axis)
+    for axis in axes:
+        n_groups = groups_without_effect(frame, axis, axes)
+        if n_groups:
+            compared = count(n_groups, "comparison")
+            yield (
+                f"{axis} has no effect: points that differ in it alone have equal results "
+                f"({compared})."
+            )
+
+
+def _never_valid(frame: "pd.DataFrame", axis: str) -> Iterator[str]:
+    """A note on the values of an axis with which every point is refused; others are not."""
+    is_invalid = frame["status"] == "invalid"
+    if is_invalid.all() or not is_invalid.any():
+        return
+    always = is_invalid.groupby(frame[axis], sort=False, dropna=False).all()
+    values = list(always.index[always])
+    if not values:
+        return
+    named = ", ".join(shown(value) for value in values[:NAMED])
+    more = f" and {len(values) - NAMED} more values" if len(values) > NAMED else ""
+    reasons = Counter(frame.loc[frame[axis].isin(values), "reason"])
+    reason, _ = reasons.most_common(1)[0]
+    yield f"{axis}: no point with {named}{more} is valid: {reason}"
+
+
+def groups_without_effect(frame: "pd.DataFrame", axis: str, axes: Sequence[str]) -> int:
+    """Groups of points that differ in one axis alone, if all points of each have equal results.
+
+    Args:
+        frame: Results.
+        axis: The axis.
+        axes: All axes.
+
+    Returns:
+        Number of groups of two points or more; 0 if the axis changes a result of one of them.
+    """
+    import pandas as pd
+
+    tried = frame[frame["status"] != "failed"]
+    figures = [name for name in METRICS if name in tried and name not in LABELS]
+    # Numbers in place of results and of values of the other axes: they group a million rows fast.
+    results = pd.util.hash_pandas_object(tried[["status", *figures]], index=False)
+    others = pd.DataFrame(
+        {name: pd.factorize(tried[name])[0] for name in axes if name != axis}, index=tried.index
+    )
+    rest = pd.util.hash_pandas_object(others, index=False)
+    grouped = results.groupby(rest.to_numpy())
+    if (grouped.nunique() > 1).any():
+        return 0
+    is_evaluated = tried["status"].isin(["ok", "misfit"])
+    sizes = is_evaluated.groupby(rest.to_numpy()).sum()
+    return int((sizes > 1).sum())
+
+
+def sample_note(study: Study) -> str:
+    """A note on a sample that has fewer points than were asked for; empty if it has all."""
+    wanted = study.file.sampling.points
+    if wanted is None:
+        return ""
+    n_points = len(make_points(study))
+    if n_points == wanted:
+        return ""
+    n_passing = sum(1 for _ in sampled(study))
+    lost = [f"{wanted - n_passing:,} fail the filters"] * (n_passing < wanted)
+    lost += [f"{n_passing - n_points:,} repeat others"] * (n_points < n_passing)
+    return f"The sample has {n_points:,} points of {wanted:,}: {', '.join(lost)}."

@@ -1,0 +1,167 @@
+"""Cycles of blocks whose times are a table (:mod:`carsim.hardware.kernels`), for many phases.
+
+A block with a table keeps its work: operations, bytes and bytes on chip are those of the simulated
+block. Its time is that of the table, at every fidelity level, so that ports and buffers take none.
+
+Simplifications: memories show no transfers of such a block in accounts and timelines; rows that
+replay are dealt to cores evenly under a central schedule, and are the rest of an even share under
+any other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from carsim.hardware.kernels import Kernel, KernelTime
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Curve(NamedTuple):
+    """Times of a kernel by rows, with some cores at work. P points, in ascending order.
+
+    Attributes:
+        rows: Rows, float[P].
+        us: Microseconds, float[P].
+        us_per_token: Microseconds for each attended token, float[P].
+    """
+
+    rows: Floats
+    us: Floats
+    us_per_token: Floats
+
+    def at(self, rows: Floats, tokens: Floats | float) -> Floats:
+        """Microseconds with some rows, each of which attends to some tokens; 0 without rows."""
+        time_us = _interpolated(rows, self.rows, self.us)
+        time_us = time_us + tokens * _interpolated(rows, self.rows, self.us_per_token)
+        return np.where(rows > 0, np.maximum(time_us, 0.0), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelTable:
+    """Times of all kernels of a machine.
+
+    Attributes:
+        curves: By kernel and cores at work, in ascending order of the cores.
+    """
+
+    curves: dict[Kernel, dict[int, Curve]]
+
+    @classmethod
+    def of(cls, kernels: Sequence[KernelTime]) -> "KernelTable":
+        """The table of a design's entries, in any order."""
+        curves: dict[Kernel, dict[int, Curve]] = {}
+        for kernel in sorted({entry.block for entry in kernels}):
+            of_kernel = [entry for entry in kernels if entry.block == kernel]
+            curves[kernel] = {}
+            for cores in sorted({entry.at_work for entry in of_kernel}):
+                points = sorted(
+                    (entry for entry in of_kernel if entry.at_work == cores),
+                    key=lambda entry: entry.rows,
+                )
+                curves[kernel][cores] = Curve(
+                    rows=np.array([point.rows for point in points], float),
+                    us=np.array([point.us for point in points], float),
+                    us_per_token=np.array([point.us_per_token for point in points], float),
+                )
+        return cls(curves)
+
+    def __contains__(self, kernel: str) -> bool:
+        return kernel in self.curves
+
+    def us(self, kernel: str, rows: Ints, cores: Ints, tokens: Floats | float = 0.0) -> Floats:
+        """Microseconds of a kernel on each core; arguments broadcast to each other.
+
+        Args:
+            kernel: A kernel of the table.
+            rows: Rows of the core; one without rows takes no time.
+            cores: Cores at work.
+            tokens: Tokens that each row attends to.
+        """
+        of_cores = self.curves[kernel]  # type: ignore[index]
+        counts = np.array(list(of_cores), float)
+        at_counts = np.stack(
+            [curve.at(np.asarray(rows, float), tokens) for curve in of_cores.values()]
+        )
+        # Between two measured numbers of cores, times are interpolated; outside, the nearest holds.
+        place = np.interp(cores, counts, np.arange(len(counts)))
+        below = np.floor(place).astype(np.intp)
+        above = np.minimum(below + 1, len(counts) - 1)
+        share = place - below
+        shape = np.broadcast_shapes(at_counts.shape[1:], share.shape)
+        at_counts = np.broadcast_to(at_counts, (len(counts), *shape))
+        below = np.broadcast_to(below, shape)[None]
+        above = np.broadcast_to(above, shape)[None]
+        low = np.take_along_axis(at_counts, below, axis=0)[0]
+        high = np.take_along_axis(at_counts, above, axis=0)[0]
+        return low + share * (high - low)
+
+    def least_us(self, kernel: str, rows: int, cores: int, tokens: Floats | float = 0.0) -> Floats:
+        """Microseconds that no assignment of rows to cores is below.
+
+        The fullest core has an even share or more, up to all rows. Times are lines between the
+        entries of the table, so that the least is at an entry or at an end.
+
+        Args:
+            kernel: A kernel of the table.
+            rows: Rows of all cores, at least 1.
+            cores: Cores of the machine.
+            tokens: Tokens that each row attends to, [n] or one number.
+
+        Returns:
+            [n], or [1] for one number of tokens.
+        """
+        of_cores = self.curves[kernel]  # type: ignore[index]
+        least = -(-rows // cores)
+        entries = {int(row) for curve in of_cores.values() for row in curve.rows}
+        fullest = np.array(sorted({least, rows} | {row for row in entries if least < row < rows}))
+        at_work = np.array(sorted({1, cores} | {count for count in of_cores if count < cores}))
+        taken = self.us(
+            kernel,
+            fullest[:, None, None],
+            at_work[:, None],
+            np.reshape(np.asarray(tokens, float), (1, 1, -1)),
+        )
+        least_us: Floats = taken.min(axis=(0, 1))
+        return least_us
+
+    def most_us(self, rows: int, tokens: int) -> float:
+        """Microseconds that no kernel of a layer takes more than, all together."""
+        most = 0.0
+        for of_cores in self.curves.values():
+            entries = {1.0, float(rows)}.union(*(curve.rows for curve in of_cores.values()))
+            fullest = np.array(sorted(entries))
+            most += max(
+                float(curve.at(fullest, float(tokens)).max()) for curve in of_cores.values()
+            )
+        return most
+
+
+def cycles_of(us: Floats, clock_mhz: Floats | float) -> Ints:
+    """Whole cycles of some microseconds, rounded up.
+
+    >>> int(cycles_of(np.array(1.5), 3.0))
+    5
+    """
+    # A product such as 0.1 x 30 may be an ulp too large, and would cost a cycle.
+    cycles: Ints = np.ceil(np.asarray(us * clock_mhz) * (1 - 1e-12)).astype(np.int64)
+    return cycles
+
+
+def most_cycles(table: KernelTable, rows: int, tokens: int, clock_mhz: float) -> int:
+    """Cycles that the kernels of a layer take at most, in Python's integers."""
+    return ceil(table.most_us(rows, tokens) * clock_mhz) + len(table.curves)
+
+
+def _interpolated(at: Floats, points: Floats, values: Floats) -> Floats:
+    """A line through points, which continues the last segment beyond the last point."""
+    line = np.interp(at, points, values)
+    if len(points) > 1:
+        slope = (values[-1] - values[-2]) / (points[-1] - points[-2])
+        line = line + np.maximum(0.0, at - points[-1]) * max(0.0, slope)
+    return line

@@ -1,0 +1,291 @@
+"""The program of a forward: all layers of a network, and what surrounds them."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from carsim.base.errors import InputError
+from carsim.decisions.replay import ReplayRule
+from carsim.program.block import Block
+from carsim.program.convolution import dpt_head
+from carsim.program.diffusion import (
+    AttendAll,
+    AttendChunks,
+    Cross,
+    Enter,
+    ForwardBlock,
+    ForwardMlp,
+    Leave,
+    Modulate,
+    Project,
+    Queries,
+    Refine,
+    Text,
+    chunk_keys,
+)
+from carsim.program.program import TOKEN, Layer, Program
+from carsim.program.reads import Reads
+from carsim.program.skips import Skip
+from carsim.workload.model import Model
+from carsim.workload.network import DepthEncoder, DiffusionTransformer
+from carsim.workload.ops import Share
+from carsim.workload.sample import Sample
+from carsim.workload.workload import ReuseSource
+
+
+def sample_program(
+    model: Model,
+    skip: Skip | None,
+    *,
+    decided: bool,
+    rule: ReplayRule | None = None,
+    source: ReuseSource | None = None,
+) -> Program:
+    """The layers of a forward.
+
+    Decisions of whole rows are known before the forward. Those of single tokens are known behind
+    the block that scores them; a policy that decides before the layer compares the tokens that
+    enter the first layer, once a forward.
+
+    Args:
+        model: The model; it has a network and a sample.
+        skip: What rows skip in forwards that reuse an earlier one; None: nothing is ever reused.
+        decided: Decisions are taken in these forwards.
+        rule: Rule whose score is computed for each token, where ranges of tokens decide.
+        source: Outputs that tokens reuse; None: whole rows decide.
+
+    Raises:
+        InputError: Tokens cannot skip what the policy skips.
+    """
+    network = model.network
+    sample = model.sample
+    assert network is not None
+    assert sample is not None
+    if isinstance(network, DepthEncoder):
+        layers = _depth_layers(model, network, sample)
+    else:
+        layers = _diffusion_layers(model, network, sample)
+    by_token = skip is not None and source is not None
+    if skip is not None and (skip.compares_forwards or (by_token and skip.decides_before)):
+        layers = [_compare_patches(layer) for layer in layers]
+    if skip is not None:
+        layers = [skip.mark(layer, number) for number, layer in enumerate(layers)]
+    if skip is not None and source is not None:
+        return _by_token(model, skip, layers, rule=rule, source=source)
+    known_after = _known_before(layers)
+    return Program(layers=tuple(layers), known_after=known_after, decided=decided)
+
+
+def _known_before(layers: Sequence[Layer]) -> dict[str, str | None]:
+    """All decisions that blocks follow; None: each is known before the layer."""
+    decisions = {block.follows for layer in layers for block in layer if block.follows is not None}
+    return dict.fromkeys([TOKEN, *decisions])
+
+
+def _by_token(
+    model: Model,
+    skip: Skip,
+    layers: Sequence[Layer],
+    *,
+    rule: ReplayRule | None,
+    source: ReuseSource,
+) -> Program:
+    """The layers of a forward in which tokens decide one by one.
+
+    Args:
+        model: The model.
+        skip: What tokens skip.
+        layers: Marked layers.
+        rule: Rule of their score.
+        source: Outputs that they reuse.
+    """
+    place = f"policy.skip.kind {skip.kind!r}"
+    if skip.of_whole_forwards:
+        cure = "take every_module, by_module, attention_too, attention or mlp"
+        raise InputError(place, "skips all layers at once, and tokens decide layer by layer", cure)
+    network = model.network
+    sample = model.sample
+    assert isinstance(network, DiffusionTransformer)
+    assert sample is not None
+    scored = network.tokens(sample)
+    if source != "step":
+        if any(block.name == "qkv" and block.follows for layer in layers for block in layer):
+            problem = "leaves out keys and values, which each frame has for itself"
+            raise InputError(place, problem, "take mlp, attention or attention_too")
+        scored -= network.tokens_per_frame(sample) * (source == "frame")
+    known_after: str | None = None
+    if rule is not None and not skip.decides_before:
+        known_after = _scoring_block(rule, layers[-1])
+        layers = [
+            tuple(_with_score(block, rule, scored, at=known_after) for block in layer)
+            for layer in layers
+        ]
+    if sample.chunk_frames is None:
+        layers = [tuple(_keeping_keys(block) for block in layer) for layer in layers]
+    known_after_of = {**_known_before(layers), TOKEN: known_after}
+    return Program(layers=tuple(layers), known_after=known_after_of, decided=True)
+
+
+def _scoring_block(rule: ReplayRule, layer: Layer) -> str:
+    """Name of the block of a layer in which tokens are scored."""
+    names = [block.name for block in layer]
+    skipped = [block.name for block in layer if block.follows == TOKEN]
+    if rule.point == "residual" and "mlp" in names:
+        return names[names.index("mlp") - 1]
+    return "qkv" if "attention" in skipped else "attention"
+
+
+def _with_score(block: Block, rule: ReplayRule, scored: int, *, at: str) -> Block:
+    """The block; one named ``at`` scores tokens, and a skipped MLP writes what the rule holds."""
+    if block.name == at and isinstance(block, ForwardBlock):
+        return replace(block, scores=rule, scored=scored)
+    if isinstance(block, ForwardMlp) and block.follows is not None:
+        return replace(block, rule=rule)
+    return block
+
+
+def _keeping_keys(block: Block) -> Block:
+    """The block; projections that tokens skip keep keys and values, as no cache does."""
+    if isinstance(block, Queries) and block.follows is not None:
+        return replace(block, keeps_keys=True)
+    return block
+
+
+def _compare_patches(layer: Layer) -> Layer:
+    """The layer; an `Enter` block compares its patches with those of the last forward."""
+    return tuple(
+        replace(block, compares=True) if isinstance(block, Enter) else block for block in layer
+    )
+
+
+def text_block(model: Model) -> Text | None:
+    """What is made of the prompt once a sample; None where nothing is."""
+    network = model.network
+    sample = model.sample
+    if not isinstance(network, DiffusionTransformer) or not network.text_tokens:
+        return None
+    assert sample is not None
+    if sample.text_keys == "recomputed":
+        return None
+    return Text(keys=network.text == "cross")
+
+
+def _diffusion_layers(model: Model, network: DiffusionTransformer, sample: Sample) -> list[Layer]:
+    """The layers of a diffusion transformer."""
+    image = network.tokens(sample)
+    recomputes = sample.text_keys == "recomputed"
+    joined = network.text in ("streams", "sequence")
+    text = network.text_tokens if joined else 0
+    layers = []
+    for number in range(model.body.n_layers):
+        blocks = _layer(model, network, number, (image, text), recomputes=recomputes)
+        if number == 0:
+            enter: list[Block] = [Enter(tokens=image, recomputes_text=recomputes)]
+            if network.refiner_blocks:
+                enter.append(Refine(tokens=network.text_tokens, blocks=network.refiner_blocks))
+            blocks = [*enter, *blocks]
+        if number == model.body.n_layers - 1:
+            blocks.append(Leave(tokens=image, modulation=network.modulation == "block"))
+        layers.append(tuple(blocks))
+    return layers
+
+
+def _layer(
+    model: Model,
+    network: DiffusionTransformer,
+    number: int,
+    tokens: tuple[int, int],
+    *,
+    recomputes: bool,
+) -> list[Block]:
+    """The blocks of one layer.
+
+    Args:
+        model: The model.
+        network: Its network.
+        number: Number of the layer.
+        tokens: Image and text tokens of a row.
+        recomputes: Keys and values of the prompt are made in each forward.
+    """
+    body = model.body
+    image, text = tokens
+    every = image + text
+    is_dual = network.is_dual(number)
+    inner = body.ffn_size if network.is_single(number) else 0
+    blocks: list[Block] = []
+    if network.modulation == "block":
+        columns = network.modulation_columns(body)
+        if network.text == "streams":
+            columns = 2 * columns if is_dual else columns // 2
+        blocks.append(Modulate(outputs=columns))
+    blocks.append(Queries(tokens=every, text=text, apart=is_dual, inner=inner))
+    blocks.append(_attention(model, every, text))
+    blocks.append(Project(tokens=every, text=text, apart=is_dual, inner=inner))
+    if network.text == "cross":
+        blocks.append(Cross(tokens=image, keys=network.text_tokens, recomputes_keys=recomputes))
+    if not inner:
+        blocks.append(ForwardMlp(tokens=every, text=text, apart=is_dual))
+    return blocks
+
+
+def _attention(model: Model, tokens: int, text: int) -> Block:
+    """Self-attention of a forward, over the sample or over a window of chunks."""
+    sample = model.sample
+    assert sample is not None
+    if sample.chunk_frames is None:
+        return AttendAll(tokens=tokens, steps=sample.steps)
+    if text:
+        problem = "text tokens join the sequence, which is not simulated in chunks"
+        raise InputError("model.sample.chunk_frames", problem, "leave it out")
+    return AttendChunks(
+        tokens=tokens,
+        keys_of_chunk=chunk_keys(model),
+        forwards=sample.forwards_per_chunk,
+        steps=sample.steps,
+    )
+
+
+def _depth_layers(model: Model, network: DepthEncoder, sample: Sample) -> list[Layer]:
+    """The layers of a vision transformer; the first takes patches in, the last has the head."""
+    tokens = network.tokens(sample)
+    grid = network.grid(sample)
+    plain: list[Block] = [
+        Queries(tokens=tokens),
+        AttendAll(tokens=tokens),
+        Project(tokens=tokens),
+        ForwardMlp(tokens=tokens, modulated=False),
+    ]
+    layers = [list(plain) for _ in range(model.body.n_layers)]
+    layers[0].insert(0, _patches(network, model.body.hidden_size, grid))
+    layers[-1] += dpt_head(network, model.body.hidden_size, grid)
+    return [tuple(layer) for layer in layers]
+
+
+def _patches(network: DepthEncoder, width: int, grid: tuple[int, int]) -> Block:
+    """The convolution that makes tokens out of pixels: one product for each patch."""
+    (first, *_) = dpt_head(network, 3 * network.patch_side**2, grid)
+    return replace(first, label_of="patches", outputs=width)
+
+
+def forward_macs(model: Model) -> dict[str, int]:
+    """Multiply-accumulates of one row of a forward, by name of block; of chunks in the last one."""
+    program = sample_program(model, None, decided=False)
+    macs: Counter[str] = Counter()
+    for block, layers in program.blocks.items():
+        reads = None
+        if isinstance(block, AttendChunks):
+            reads = Reads.of_tokens(block.keys_of_chunk[-1])
+        rows = block.tokens if block.deals == "all_tokens" else 1
+        ops = block.operations(model, reads)(Share(rows))
+        macs[block.name] += len(layers) * sum(int(np.max(op.macs)) for op in ops)
+    return dict(macs)
+
+
+def text_macs(model: Model) -> int:
+    """Multiply-accumulates of one row that are done once a prompt."""
+    block = text_block(model)
+    if block is None:
+        return 0
+    return sum(int(op.macs) for op in block.operations(model, None)(Share(1)))

@@ -1,0 +1,547 @@
+"""Each line of the first screen with its formula, and with the numbers of a stored run in it.
+
+An :class:`Equation` works a figure of the screen out once more, from other figures of the run. What
+a run stores only as a result of the simulation has a formula without numbers.
+"""
+
+from collections.abc import Iterator
+from math import fsum
+from typing import Any, NamedTuple
+
+from carsim.account.elasticity import SAMPLED_STEPS
+from carsim.account.limits import PhaseLimit
+from carsim.base.text import LABEL_WIDTH, Fact, number, percent, signed_percent
+from carsim.hardware.expected import LEVEL
+from carsim.hardware.schedule import SCHEDULES
+from carsim.metrics import INTERVALS
+from carsim.report.ratios import speedup
+from carsim.report.run_tables import phase_name
+from carsim.report.run_words import fast_end_is_peak
+from carsim.report.screen import (
+    energy_metric,
+    energy_parts,
+    facts,
+    next_limits,
+    policy_name,
+    resource_now,
+)
+from carsim.report.stored import StoredPolicy, StoredRun
+
+
+class Equation(NamedTuple):
+    """A figure of the screen, worked out from other figures of the run.
+
+    Attributes:
+        figure: Its name in words.
+        formula: How it follows, in words.
+        numbers: The formula with this run's numbers; empty if they are not stored.
+        value: Result of the formula; None without numbers.
+        printed: The figure that the run stores, which the result must equal; None without one.
+        unit: Unit of both; a ``share`` is written as a percentage, a ``change`` with its sign.
+    """
+
+    figure: str
+    formula: str
+    numbers: str = ""
+    value: float | None = None
+    printed: float | None = None
+    unit: str = ""
+
+    def text(self, *, with_formula: bool = True) -> str:
+        """The equation in one line.
+
+        Args:
+            with_formula: Write the formula in words, too, if there are numbers.
+        """
+        if self.value is None:
+            return f"{self.figure} = {self.formula}"
+        words = f"{self.formula} = " if with_formula else ""
+        return f"{self.figure} = {words}{self.numbers} = {self.result}"
+
+    @property
+    def result(self) -> str:
+        """The result with its unit."""
+        assert self.value is not None
+        if self.unit == "share":
+            return percent(self.value)
+        if self.unit == "change":
+            return signed_percent(self.value)
+        return f"{number(self.value)} {self.unit}".strip()
+
+
+class Explained(NamedTuple):
+    """A line of the screen: its label, its text (empty for a row of a table), its equations."""
+
+    label: str
+    text: str
+    equations: tuple[Equation, ...]
+
+
+def explained(run: StoredRun) -> list[Explained]:
+    """Explain the lines of the screen in their order, each with its equations."""
+    equations_of = {
+        "design": _design,
+        "work": _work,
+        "policy": _policy,
+        "assumed": _assumed,
+        "expected": _expected,
+        "simulated": _simulated,
+        "speed-up": _speedup,
+        "energy": _energy,
+        "fits": _fit,
+        "left out": _left_out,
+    }
+    lines = [
+        Explained(fact.label, fact.text, tuple(equations_of[fact.label](run)))
+        for fact in facts(run)
+    ]
+    lines += [
+        Explained(policy_name(policy), "", tuple(_of_policy(run, policy)))
+        for policy in run.policies
+    ]
+    lines += [
+        Explained(phase_name(run, limit.phase), "", tuple(_of_phase(run, limit)))
+        for limit in sorted(run.limits, key=lambda each: -each.share_of_time)
+    ]
+    if run.elasticities:
+        lines.append(Explained("10 % more", "", tuple(_effects(run))))
+    if run.schedule_note:
+        lines.append(Explained("note", run.schedule_note, tuple(_schedule(run))))
+    lines.append(Explained("trust", "", tuple(_trust(run))))
+    return lines
+
+
+def explanation(run: StoredRun) -> Iterator[Fact]:
+    """The explained lines for a terminal; a formula in words is written once."""
+    written: set[str] = set()
+    for line in explained(run):
+        texts = [line.text] if line.text else []
+        for each in line.equations:
+            texts.append(each.text(with_formula=each.formula not in written))
+            written.add(each.formula)
+        label = line.label
+        if len(label) >= LABEL_WIDTH:  # a row of a table: its name has a line of its own
+            yield Fact(label, "")
+            label = ""
+        yield Fact(label, "\n".join(texts))
+
+
+def document(run: StoredRun) -> dict[str, Any]:
+    """The explained lines as a JSON document."""
+    lines = [
+        {
+            "label": line.label,
+            "text": line.text,
+            "equations": [each._asdict() for each in line.equations],
+        }
+        for line in explained(run)
+    ]
+    return {"design": run.design, "lines": lines}
+
+
+# ------------------------------------------------------- what was simulated
+
+
+def _design(run: StoredRun) -> Iterator[Equation]:
+    machine = run.spec().machine
+    array = machine.array
+    yield Equation(
+        "MACs per cycle",
+        "cores x rows x columns",
+        f"{machine.cores} x {array.rows} x {array.cols}",
+        value=machine.cores * array.rows * array.cols,
+        printed=run.own["macs_per_cycle"],
+    )
+
+
+def _work(run: StoredRun) -> Iterator[Equation]:
+    video = run.video
+    per_step = run.spec().policy.tokens_per_step
+    sample = run.spec().model.sample
+    if sample is not None:
+        yield Equation(
+            "forwards",
+            "chunks x forwards of a chunk, or of the whole sample",
+            f"{sample.chunks} x {sample.forwards_per_chunk}",
+            value=sample.forwards,
+            printed=video.steps,
+        )
+        return
+    yield Equation(
+        "decode steps",
+        "frames x tokens per frame / tokens per step",
+        f"{video.frames} x {video.tokens_per_frame:,} / {per_step}",
+        value=video.frames * video.tokens_per_frame / per_step,
+        printed=video.steps,
+    )
+
+
+def _policy(run: StoredRun) -> Iterator[Equation]:
+    """The ratio over all steps from that over the steps that may replay.
+
+    Of a network, tokens may decide, of which other shares may replay.
+    """
+    frames = run.video.frames
+    if not run.own.replays or frames < 2 or run.spec().model.sample is not None:
+        return
+    ratio = run.own["replay_eligible"]
+    yield Equation(
+        "replay ratio of all steps",
+        "ratio after frame 0 x (frames - 1) / frames",
+        f"{percent(ratio)} x {frames - 1} / {frames}",
+        value=ratio * (frames - 1) / frames,
+        printed=run.own["replay_all"],
+        unit="share",
+    )
+
+
+def _assumed(run: StoredRun) -> Iterator[Equation]:
+    placed = run.spec().machine.placement.weights
+    for memory in run.memories:
+        if memory.name == placed:
+            yield Equation(
+                f"bandwidth of {placed}",
+                "least of what DRAM and ports sustain / peak",
+                f"min({number(memory.dram_gbps)}, {number(memory.port_gbps)}) / "
+                f"{number(memory.peak_gbps)} GB/s",
+                value=min(memory.dram_gbps, memory.port_gbps) / memory.peak_gbps,
+                printed=memory.sustained_gbps / memory.peak_gbps,
+                unit="share",
+            )
+
+
+# ------------------------------------------------------------------- answer
+
+
+def _expected(run: StoredRun) -> Iterator[Equation]:
+    """The expected time or speed, and the ends of its interval."""
+    is_text = run.video.kind == "text"
+    name, unit = ("tokens_per_s", "tokens/s") if is_text else ("seconds_per_video", "s")
+    peak = _at_peak(run)
+    yield peak
+    known = run.expected
+    factors = {"": known.factor, "low": known.low, "high": known.high}
+    if is_text:  # the low speed belongs to the high factor on times
+        factors |= {"low": known.high, "high": known.low}
+    low, high = INTERVALS[f"expected_{name}"]
+    printed = {"": f"expected_{name}", "low": low, "high": high}
+    simulated = run.own[name]
+    assert peak.value is not None
+    for end, factor in factors.items():
+        least, sign = ("min", "/") if is_text else ("max", "x")
+        scaled = simulated / factor if is_text else simulated * factor
+        value = min(scaled, peak.value) if is_text else max(scaled, peak.value)
+        yield Equation(
+            f"expected, {end} end" if end else "expected",
+            f"{least}(simulated {sign} factor, at peak)",
+            f"{least}({number(simulated)} {sign} {number(factor)}, {number(peak.value)})",
+            value=value,
+            printed=run.own[printed[end]],
+            unit=unit,
+        )
+    yield Equation("factor", f"published over simulated time, {LEVEL:.0%} interval: {known.title}")
+
+
+def _at_peak(run: StoredRun) -> Equation:
+    """The time or speed if memories and arrays did the work at their peak, whichever is slower.
+
+    Of a text, it is the speed of decoding: the prompt is left out.
+    """
+    is_text = run.video.kind == "text"
+    stages = [stage for stage in run.own.stages if stage.stage == "decoding" or not is_text]
+    videos = run.batches * run.videos_per_batch
+    clock_ghz = run.spec().board.fabric_clock_mhz / 1000
+    macs = run.own["macs_per_cycle"]
+    gmacs = fsum(stage.gmacs for stage in stages) / videos
+    seconds = [gmacs / (macs * clock_ghz)]
+    texts = [f"{number(gmacs)} GMAC / {number(macs * clock_ghz)} GMAC/s"]
+    for memory in run.memories:
+        gigabytes = fsum(stage.memory_gb.get(memory.name, 0.0) for stage in stages) / videos
+        if gigabytes:
+            seconds.append(gigabytes / memory.peak_gbps)
+            texts.append(f"{number(gigabytes)} GB / {number(memory.peak_gbps)} GB/s")
+    slowest = f"max({', '.join(texts)})"
+    what = "max(work / peak rate) over arrays and memories"
+    if not is_text:
+        return Equation("at peak", what, slowest, value=max(seconds), unit="s")
+    tokens = run.video.steps * run.spec().policy.tokens_per_step
+    return Equation(
+        "at peak",
+        f"new tokens / {what}",
+        f"{tokens:,} / {slowest}",
+        value=tokens / max(seconds),
+        unit="tokens/s",
+    )
+
+
+def _simulated(run: StoredRun) -> Iterator[Equation]:
+    """The simulated time or speed; the first token; the time at the lowest bandwidth."""
+    own = run.own
+    clock_mhz = run.spec().board.fabric_clock_mhz
+    cycles = own.latency_cycles_by_batch or ()
+    mean = fsum(cycles) / max(1, len(cycles))
+    videos = run.videos_per_batch
+    of_batch = Equation(
+        "seconds of a batch",
+        "mean cycles / clock",
+        f"{number(mean)} / {number(clock_mhz)} MHz",
+        value=mean / (clock_mhz * 1e6),
+        printed=own.latency_s,
+        unit="s",
+    )
+    if run.video.kind == "video":
+        yield of_batch
+        yield Equation(
+            run.named("seconds per video"),
+            "seconds of a batch / videos of a batch",
+            f"{number(own.latency_s)} / {videos}",
+            value=own.latency_s / videos,
+            printed=own.seconds_per_video,
+            unit="s",
+        )
+    else:
+        yield of_batch
+        tokens = run.video.steps * run.spec().policy.tokens_per_step
+        prompt_s = own["prefill_s"]
+        yield Equation(
+            "tokens/s",
+            "texts x new tokens / (seconds of a batch - of its prompt)",
+            f"{videos} x {tokens:,} / ({number(own.latency_s)} - {number(prompt_s)})",
+            value=videos * tokens / (own.latency_s - prompt_s),
+            printed=own["tokens_per_s"],
+            unit="tokens/s",
+        )
+        yield Equation("first token", "seconds of the prompt + seconds of the first step")
+    if run.bandwidth_interval:
+        low, _ = run.bandwidth_interval
+        yield Equation(
+            "at the lowest bandwidth",
+            f"simulated again, {SAMPLED_STEPS} steps evenly spread, all rates x {number(low)}",
+        )
+
+
+def _speedup(run: StoredRun) -> Iterator[Equation]:
+    yield _speedup_of(run, run.own)
+    _, low, high, _ = speedup(run)
+    if low != high:
+        yield Equation("its ends", "5 % and 95 % of draws in which both share one bandwidth")
+
+
+def _speedup_of(run: StoredRun, policy: StoredPolicy) -> Equation:
+    dense, own = run.dense.latency_s, policy.latency_s
+    return Equation(
+        "speed-up",
+        f"batch of {run.dense.policy} / of this policy, both simulated",
+        f"{number(dense)} / {number(own)}",
+        value=dense / own,
+        printed=policy["speedup"],
+    )
+
+
+def _end_of_energy(run: StoredRun, end: str) -> str:
+    """The low or high end of joules, in words."""
+    text = f"sum with every constant at its {end} end"
+    if not run.bandwidth_interval:
+        return text
+    extreme = "highest" if end == "low" else "lowest"
+    return f"{text}, and idle power for the time at the {extreme} bandwidth"
+
+
+def _energy(run: StoredRun) -> Iterator[Equation]:
+    """Sums over the parts: values, and the low and high ends."""
+    name, per = energy_metric(run)
+    low, high = INTERVALS[name]
+    parts = energy_parts(run)
+    ordered = sorted(parts.items(), key=lambda part: -part[1].value)
+    for figure, end, metric in (
+        (f"J {per}", "value", name),
+        ("low end", "low", low),
+        ("high end", "high", high),
+    ):
+        joules = [getattr(part, end) for _, part in ordered]
+        texts = [number(value) for value in joules]
+        if end == "value":
+            named = zip(ordered, texts, strict=True)
+            texts = [f"{what} {text}" for (what, _), text in named]
+        yield Equation(
+            figure,
+            "sum of the parts" if end == "value" else _end_of_energy(run, end),
+            " + ".join(texts),
+            value=fsum(joules),
+            printed=run.own[metric],
+            unit="J",
+        )
+
+
+def _fit(run: StoredRun) -> Iterator[Equation]:
+    for row in run.fit:
+        if row.available:
+            yield Equation(
+                row.what,
+                "needed / available",
+                f"{number(row.needed)} / {number(row.available)} {row.unit}",
+                value=row.needed / row.available,
+                printed=row.share,
+                unit="share",
+            )
+
+
+def _left_out(run: StoredRun) -> Iterator[Equation]:
+    if not run.head_s:
+        return  # the model has none
+    with_head, without = run.latency_with_head_s, run.latency_without_head_s
+    difference = f"({number(with_head)} - {number(without)})"
+    if run.video.kind == "video":
+        yield Equation(
+            "head",
+            "(seconds of a batch with it - without) / videos",
+            f"{difference} / {run.videos_per_batch}",
+            value=(with_head - without) / run.videos_per_batch,
+            printed=run.head_s / run.videos_per_batch,
+            unit="s per video",
+        )
+    else:
+        latency = run.own.latency_s
+        yield Equation(
+            "head",
+            "(seconds of a batch with it - without) / seconds of a batch",
+            f"{difference} / {number(latency)}",
+            value=(with_head - without) / latency,
+            printed=run.head_s / latency,
+            unit="share",
+        )
+    for misfit in run.head_misfits:
+        yield Equation("with the head", misfit)
+
+
+# -------------------------------------------------------------------- tables
+
+
+def _of_policy(run: StoredRun, policy: StoredPolicy) -> Iterator[Equation]:
+    """Time or speed of a policy, speed-up, and the memory's share."""
+    if policy.is_bound:
+        yield Equation(
+            "bound",
+            "sum over phases of max(compute on balanced cores, bytes / sustained rate), for whole "
+            "sequences on these cores; another mapping may be faster",
+        )
+    if run.video.kind == "video":
+        yield Equation(
+            "simulated",
+            "seconds of a batch / videos of a batch",
+            f"{number(policy.latency_s)} / {run.videos_per_batch}",
+            value=policy.latency_s / run.videos_per_batch,
+            printed=policy.seconds_per_video,
+            unit="s",
+        )
+        yield _speedup_of(run, policy)
+    else:
+        step_ms = policy["ms_per_token"]
+        tokens = run.videos_per_batch * run.spec().policy.tokens_per_step
+        yield Equation(
+            "simulated",
+            "tokens of a step / time of a step",
+            f"{tokens} / {number(step_ms)} ms",
+            value=tokens / step_ms * 1000,
+            printed=policy["tokens_per_s"],
+            unit="tokens/s",
+        )
+    if not policy.is_bound:
+        bytes_ms, step_ms = policy["bandwidth_only_ms"], policy["ms_per_token"]
+        yield Equation(
+            "memory busy",
+            "time of a step's bytes at the sustained rate / time of a step",
+            f"{number(bytes_ms)} / {number(step_ms)} ms",
+            value=bytes_ms / step_ms,
+            printed=policy["memory_sustained_share"],
+            unit="share",
+        )
+
+
+def _of_phase(run: StoredRun, limit: PhaseLimit) -> Iterator[Equation]:
+    """Share of a phase, its limit, and what takes over."""
+    seconds = run.own.get(f"{limit.phase}_s")
+    if isinstance(seconds, float):
+        yield Equation(
+            "share",
+            "seconds of the phase / of a batch; the screen rounds so that shares add up to 100 %",
+            f"{number(seconds)} / {number(run.own.latency_s)}",
+            value=seconds / run.own.latency_s,
+            printed=limit.share_of_time,
+            unit="share",
+        )
+    shares = limit.shares
+    texts = ", ".join(f"{name} {percent(share)}" for name, share in shares.items())
+    if limit.limited_by != limit.resource:
+        texts += f"; most of {limit.resource} are {limit.limited_by}"
+    yield Equation("limit", f"largest share of the phase's time: {texts}")
+    now = resource_now(run, limit)
+    if now is None:
+        return
+    unit = "MACs per cycle" if limit.resource == "compute" else "GB/s"
+    own = shares[limit.resource]
+    for name, at in next_limits(run, limit):
+        yield Equation(
+            f"{name} takes over at",
+            f"{limit.resource} now x its share / share of {name}",
+            f"{number(now)} x {number(100 * own)} % / {number(100 * shares[name])} %",
+            value=now * own / shares[name],
+            printed=at,
+            unit=unit,
+        )
+
+
+def _effects(run: StoredRun) -> Iterator[Equation]:
+    """Changes of the time, and of the prompt alone, scaled to 10 %."""
+    for each in run.elasticities:
+        changes = {"": each.latency_change_per_10_percent}
+        if each.prompt_change_per_10_percent is not None:
+            changes[", prompt"] = each.prompt_change_per_10_percent
+        for of, change in changes.items():
+            simulated = change * each.enlargement / 0.1
+            yield Equation(
+                f"{each.resource}{of} ({each.simulated})",
+                "change of the simulated time x 10 % / enlargement",
+                f"{signed_percent(simulated, 3)} x 10 % / {percent(each.enlargement)}",
+                value=simulated * 0.1 / each.enlargement,
+                printed=change,
+                unit="change",
+            )
+
+
+def _schedule(run: StoredRun) -> Iterator[Equation]:
+    """Gain of the central schedule over the static one, as of the note on schedules."""
+    times: dict[bool, StoredPolicy] = {}
+    for attention in (run.own.attention, run.dense.attention):
+        times = {}
+        for policy in run.policies:
+            if policy.replays and not policy.is_bound and policy.attention == attention:
+                times.setdefault(SCHEDULES[policy.schedule].central, policy)
+        if len(times) > 1:
+            break
+    if len(times) < 2:
+        return
+    static, central = times[False], times[True]
+    yield Equation(
+        "gain",
+        f"time of {static.policy} / of {central.policy} - 1",
+        f"{number(static.latency_s)} / {number(central.latency_s)} - 1",
+        value=static.latency_s / central.latency_s - 1,
+        unit="change",
+    )
+
+
+def _trust(run: StoredRun) -> Iterator[Equation]:
+    known = run.expected
+    if known.tested:
+        yield Equation(
+            "coverage",
+            f"published decoding speeds inside / tested, each by an interval from other systems; "
+            f"claimed: {LEVEL:.0%}",
+            f"{known.inside:,} / {known.tested:,}",
+            value=known.inside / known.tested,
+            unit="share",
+        )
+    if fast_end_is_peak(run):
+        yield Equation("fast end", "data-sheet peak: no published row is faster")
+    yield Equation("quality", "not predicted: decisions do not tell what a viewer sees")

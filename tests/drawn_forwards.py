@@ -1,0 +1,78 @@
+"""Strategies of small networks whose tokens pass all layers together, on small machines."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from carsim import load_design
+from carsim.design import Design
+
+EIGHT_BITS = {"weights": {"bits": 8}, "kv": {"bits": 8}, "activations": {"bits": 8}}
+
+
+@st.composite
+def small_networks(draw: st.DrawFn) -> dict[str, Any]:
+    """A small network and its sample."""
+    heads = draw(st.sampled_from([1, 2, 4]))
+    width = draw(st.sampled_from([8, 32])) * heads
+    layers = draw(st.integers(1, 3))
+    body = {
+        **{"n_layers": layers, "hidden_size": width, "n_heads": heads, "n_kv_heads": heads},
+        **{"ffn_size": draw(st.sampled_from([16, 40, 384])), "mlp": "plain"},
+    }
+    kind = draw(st.sampled_from(["cross", "none", "sequence", "streams", "depth"]))
+    if kind == "depth":
+        network: dict[str, Any] = {
+            **{"kind": "depth", "patch_side": 2, "trained_side": 8},
+            **{"head_channels": (4, 8, 8, 8), "fusion_channels": 4},
+        }
+        sample = {"height": 2 * draw(st.integers(1, 5)), "width": 2 * draw(st.integers(1, 5))}
+        return {"body": body, "network": network, "sample": sample}
+    network = {
+        **{"kind": "diffusion", "text": kind, "text_tokens": 0 if kind == "none" else 5},
+        **{"text_width": 16, "channels": 2, "stride": (2, 2, 2)},
+        "modulation": draw(st.sampled_from(["shared", "block"])),
+    }
+    if kind == "streams":
+        network |= {"dual_blocks": draw(st.integers(0, layers)), "vectors": (6,)}
+    sample = {
+        **{"height": 4 * draw(st.integers(1, 4)), "width": 4 * draw(st.integers(1, 4))},
+        **{"frames": 1, "steps": draw(st.integers(1, 3)), "passes": draw(st.integers(1, 3))},
+        "text_keys": draw(st.sampled_from(["cached", "recomputed"])),
+    }
+    if kind in ("cross", "none") and draw(st.booleans()):
+        chunk = draw(st.integers(1, 3))
+        sample |= {"chunk_frames": chunk, "chunks": draw(st.integers(1, 3))}
+        if draw(st.booleans()):
+            sample["window_frames"] = chunk + draw(st.integers(0, 2))
+    else:
+        sample["frames"] = 1 + 2 * draw(st.integers(0, 2))
+    return {"body": body, "network": network, "sample": sample}
+
+
+@st.composite
+def designs(draw: st.DrawFn) -> Design:
+    """A small network on a small machine."""
+    model = draw(small_networks())
+    base = load_design("zcu102")
+    raw = base.model_dump()
+    raw["model"] = {
+        **{"name": "drawn", "head": {"kind": "none"}, **EIGHT_BITS, "replay": {"bits": 8}},
+        **model,
+    }
+    raw["policy"]["batch"] = model["sample"].get("passes", 1) * draw(st.integers(1, 2))
+    mapping = draw(st.sampled_from(["batch", "tensor", "heads"]))
+    raw["machine"] |= {
+        **{"cores": draw(st.integers(1, 3)), "mapping": mapping, "tile_kib": 1},
+        **{"weight_buffer_kib": draw(st.sampled_from([2, 4]))},
+        **{"kv_buffer_kib": 2, "activation_buffer_kib": draw(st.sampled_from([1, 2, 64]))},
+        **{"loop_order": draw(st.sampled_from(["tokens", "weights", "best"]))},
+        **{"query_tile": draw(st.sampled_from([0, 1, 3]))},
+    }
+    side = draw(st.sampled_from([4, 64]))
+    raw["machine"]["array"] |= {"rows": side, "cols": draw(st.sampled_from([side, 6]))}
+    raw["machine"]["vector"] |= {
+        **{"lanes": draw(st.sampled_from([2, 256]))},
+        **{"exponentials_per_cycle": draw(st.sampled_from([0, 1, 64]))},
+    }
+    return Design.model_validate(raw)

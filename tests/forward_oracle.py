@@ -1,0 +1,237 @@
+"""Work of a dense forward in plain integers, for comparison with carsim.
+
+Only the fields of a design are read: nothing of carsim is imported. Counts are those of all rows of
+one forward, on cores that share one stream of weights.
+"""
+
+from collections import Counter
+from typing import Any
+
+
+def up(a: int, b: int) -> int:
+    """a / b, rounded up."""
+    return -(-a // b)
+
+
+class ForwardOracle:
+    """Multiply-accumulates, exponentials and bytes of a forward of a design.
+
+    Args:
+        design: A design whose model has a network, with 8-bit weights, K, V and activations.
+    """
+
+    def __init__(self, design: Any) -> None:
+        self.machine = design.machine
+        self.body = design.model.body
+        self.network = design.model.network
+        self.sample = design.model.sample
+        self.rows = design.policy.batch
+        self.split_attention = design.machine.mapping in ("tensor", "heads")
+        self.split_mlp = design.machine.mapping == "tensor"
+        self.total: Counter[str] = Counter()
+
+    def forward(self, keys: int | None = None) -> Counter[str]:
+        """Count a forward; of chunks, one that attends to so many keys."""
+        self.total = Counter()
+        if self.network.kind == "depth":
+            self._depth()
+        else:
+            self._diffusion(keys)
+        return self.total
+
+    # -------------------------------------------------------------- networks
+
+    def _diffusion(self, keys: int | None) -> None:
+        body, network, sample = self.body, self.network, self.sample
+        d, inner = body.hidden_size, body.ffn_size
+        height = sample.height // network.stride[1] // network.patch[1]
+        width = sample.width // network.stride[2] // network.patch[2]
+        frames = sample.chunk_frames or 1 + (sample.frames - 1) // network.stride[0]
+        n = up(frames, network.patch[0]) * height * width
+        text = network.text_tokens
+        joined = text if network.text in ("streams", "sequence") else 0
+        every = n + joined
+        patch = network.channels * network.patch[0] * network.patch[1] * network.patch[2]
+        out = (network.out_channels or network.channels) * patch // network.channels
+        time = network.modulation_width or d
+        # Before the first layer.
+        self._chain(n, [(patch, d)], patch, d, split=self.split_mlp)
+        once = [(network.time_features, time), (time, time)]
+        for vector in network.vectors:
+            once += [(vector, d), (d, d)]
+        if network.modulation == "shared":
+            once.append((time, 6 * d))
+        self._once(once, self.rows)
+        if sample.text_keys == "recomputed" and text:
+            of_text = [(network.text_width, d), (d, d)][: network.text_layers]
+            self._once(of_text, self.rows * text)
+        for layer in range(body.n_layers):
+            dual = network.text == "streams" and layer < network.dual_blocks
+            single = network.text == "streams" and not dual
+            if network.modulation == "block":
+                vectors = 3 if single else 12 if dual or network.text == "sequence" else 6
+                self._once([(time, vectors * d)], self.rows)
+            beside = inner if single else 0
+            qkv = [(d, 3 * d + beside)]
+            self._chain(
+                every,
+                qkv,
+                d,
+                3 * d + beside,
+                split=self.split_attention,
+                text=joined if dual else 0,
+            )
+            self._attend(every, every if keys is None else keys)
+            output = [(d + beside, d)]
+            self._chain(
+                every,
+                output,
+                d + beside + d,
+                d,
+                split=self.split_attention,
+                text=joined if dual else 0,
+            )
+            if network.text == "cross":
+                self._chain(n, [(d, d), (d, d)], d, d, split=self.split_attention)
+                self._count_attention(n, text)
+                if sample.text_keys == "recomputed":
+                    self._once([(d, 2 * d)], self.rows * text)
+                    self.total["bytes"] += self.rows * text * 2 * d
+                else:
+                    self.total["bytes"] += self.rows * text * 2 * d
+            if not single:
+                self._chain(
+                    every,
+                    [(d, inner), (inner, d)],
+                    d,
+                    d,
+                    split=self.split_mlp,
+                    text=joined if dual else 0,
+                )
+        # Behind the last layer.
+        if network.modulation == "block":
+            self._once([(time, 2 * d)], self.rows)
+        self._chain(n, [(d, out)], d, out, split=self.split_mlp)
+
+    def _depth(self) -> None:
+        body, network, sample = self.body, self.network, self.sample
+        d = body.hidden_size
+        rows, columns = sample.height // network.patch_side, sample.width // network.patch_side
+        n = rows * columns + 1 + network.registers
+        self._convolve(rows * columns, 1, 3 * network.patch_side**2, d, (rows, columns))
+        for _ in range(body.n_layers):
+            self._chain(n, [(d, 3 * d)], d, 3 * d, split=self.split_attention)
+            self._attend(n, n)
+            self._chain(n, [(d, d)], 2 * d, d, split=self.split_attention)
+            self._chain(n, [(d, body.ffn_size), (body.ffn_size, d)], d, d, split=self.split_mlp)
+        one, two, three, four = network.head_channels
+        f = network.fusion_channels
+        grid, half = (rows, columns), (up(rows, 2), up(columns, 2))
+        sizes = [(4 * rows, 4 * columns), (2 * rows, 2 * columns), grid, half]
+        for channels in (one, two, three, four):
+            self._convolve(rows * columns, 1, d, channels, grid)
+        self._convolve(rows * columns, 1, one, 16 * one, grid)
+        self._convolve(rows * columns, 1, two, 4 * two, grid)
+        self._convolve(half[0] * half[1], 3, four, four, grid)
+        for size, channels in zip(sizes, (one, two, three, four), strict=True):
+            self._convolve(size[0] * size[1], 3, channels, f, size, biased=False)
+        above = [(8 * rows, 8 * columns), *sizes[:3]]
+        for number in range(4):
+            for _ in range(2 if number == 3 else 4):
+                self._convolve(sizes[number][0] * sizes[number][1], 3, f, f, sizes[number])
+            self._convolve(above[number][0] * above[number][1], 1, f, f, sizes[number])
+        full = network.patch_side * rows, network.patch_side * columns
+        self._convolve(above[0][0] * above[0][1], 3, f, f // 2, above[0])
+        self._convolve(full[0] * full[1], 3, f // 2, 32, above[0])
+        self._convolve(full[0] * full[1], 1, 32, 1, full)
+
+    # -------------------------------------------------------------- pieces
+
+    def _once(self, products: list[tuple[int, int]], rows: int) -> None:
+        """Products of a few rows, whose weights move once."""
+        for k, n in products:
+            self.total["macs"] += rows * k * n
+            self.total["bytes"] += k * n + 2 * n
+
+    def _chain(
+        self,
+        tokens: int,
+        products: list[tuple[int, int]],
+        entering: int,
+        leaving: int,
+        *,
+        split: bool,
+        text: int = 0,
+    ) -> None:
+        """Products of all tokens, one after the other; text tokens may have their own weights."""
+        m = self.rows * tokens
+        parts = [(m, product) for product in products]
+        if text:
+            image = tokens - text
+            parts = [
+                (self.rows * share, product) for product in products for share in (image, text)
+            ]
+        cores = self.machine.cores
+        of_core = m if split else up(m, cores)
+        columns = cores if split else 1
+        widest = max(k + up(n, columns) for k, n in products)
+        held = max(1, self.machine.activation_buffer_kib * 1024 // widest)
+        tiles = up(of_core, held)
+        weights = [k * n + 2 * n for _, (k, n) in parts]
+        self.total["macs"] += sum(rows * k * n for rows, (k, n) in parts)
+        around = m * (entering + leaving)
+        half = self.machine.weight_buffer_kib * 1024 // 2
+        between = 0
+        for number, ((_, (k, n)), nbytes) in enumerate(zip(parts, weights, strict=True)):
+            slices = max(1, up(nbytes, columns * half))
+            between += m * k * (slices - 1 if number == 0 else slices)
+            if number < len(parts) - 1:
+                between += m * n
+        spills = tiles > 1
+        moved = {
+            "tokens": tiles * sum(weights) + spills * around,
+            "weights": sum(weights) + spills * (around + between),
+        }
+        order = self.machine.loop_order
+        self.total["bytes"] += min(moved.values()) if order == "best" else moved[order]
+
+    def _attend(self, queries: int, keys: int) -> None:
+        """Attention whose keys and values move once for each tile of queries of a head."""
+        self._count_attention(queries, keys)
+        cores = 1 if self.split_attention else self.machine.cores
+        of_core = up(self.rows * queries, cores)
+        d = self.body.hidden_size
+        size = d // self.body.n_heads
+        buffer = self.machine.activation_buffer_kib * 1024
+        tile = self.machine.query_tile or max(1, buffer // (5 * size + 8))
+        if of_core * 2 * d + 2 * keys * d > buffer:
+            self.total["bytes"] += up(of_core, tile) * 2 * keys * d
+            self.total["bytes"] += self.rows * queries * 2 * d
+
+    def _count_attention(self, queries: int, keys: int) -> None:
+        """Products and exponentials of attention."""
+        pairs = self.rows * queries * keys
+        self.total["macs"] += 2 * pairs * self.body.hidden_size
+        self.total["exponentials"] += pairs * self.body.n_heads
+
+    def _convolve(
+        self,
+        places: int,
+        side: int,
+        inputs: int,
+        outputs: int,
+        source: tuple[int, int],
+        *,
+        biased: bool = True,
+    ) -> None:
+        """A convolution from a grid of places to others."""
+        m = self.rows * places
+        entering = self.rows * source[0] * source[1]
+        weights = side * side * inputs * outputs
+        self.total["macs"] += m * weights
+        self.total["bytes"] += weights + 2 * outputs * biased
+        cores = 1 if self.split_mlp else self.machine.cores
+        buffer = self.machine.activation_buffer_kib * 1024
+        if up(entering * inputs + m * outputs, cores) > buffer:
+            again = side if side * source[1] * inputs > buffer else 1
+            self.total["bytes"] += again * entering * inputs + m * outputs
