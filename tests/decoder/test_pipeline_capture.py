@@ -294,7 +294,7 @@ def captured(folder: Path, out: Path, **changes: Any) -> Trace:
     recipe = write_plan(folder, **changes)
     result = CliRunner().invoke(carsim, ["capture", str(recipe), "--out", str(out)])
     assert result.exit_code == 0, result.output
-    assert "of the scored tokens replay" in result.output
+    assert "tokens replay" in result.output
     return load_trace(out)
 
 
@@ -328,9 +328,7 @@ def test_the_machine_runs_what_was_captured(pipeline: Path, tmp_path: Path) -> N
     dense = report.rows[0].simulation.totals
     own = report.chosen.simulation.totals
     reused = int(trace.reused.sum())
-    # A video is two rows; four rows are two videos, whose mean the report gives.
-    saved = dense["mlp"].macs - own["mlp"].macs
-    assert saved * 2 == reused * 2 * 24 * 40
+    assert dense["mlp"].macs - own["mlp"].macs == reused * 2 * 24 * 40
     assert "captured" in report.chosen.batches.label
 
 
@@ -374,7 +372,7 @@ def test_bad_recipes_get_one_line(pipeline: Path, changes: dict[str, Any], words
         (
             "transformer/config.json",
             {"_class_name": "AllegroTransformer3DModel"},
-            "no network whose forwards are captured; captured are CogVideoXTransformer3DModel",
+            "'AllegroTransformer3DModel' is no network whose forwards are captured",
         ),
         (
             "model_index.json",
@@ -389,7 +387,7 @@ def test_bad_recipes_get_one_line(pipeline: Path, changes: dict[str, Any], words
         (
             "model_index.json",
             {"_class_name": ["mine", "Pipeline"]},
-            "$._class_name: ['mine', 'Pipeline'] is no class of diffusers",
+            '$._class_name: ["mine", "Pipeline"] is no class of diffusers',
         ),
         ("model_index.json", {"_class_name": "NoPipeline"}, "cannot be loaded"),
     ],
