@@ -15,14 +15,19 @@ from carsim.base.errors import InputError, first_line
 from carsim.base.files import read_json
 from carsim.base.yaml_file import MAX_BYTES, shown
 from carsim.decisions.attention import Dense
-from carsim.decisions.replay import FASTCAR
+from carsim.decisions.replay import FASTCAR, InputChange
 from carsim.decisions.trace.file import Trace
 from carsim.decisions.trace.meta import TraceMeta
 from carsim.decoder.hf.checkpoint import quiet
 from carsim.decoder.hf.forwards import ForwardRecorder, Recorded, Wanted
 from carsim.decoder.hf.networks import kind_of
 from carsim.decoder.pipeline_recipe import PipelineRecipe
-from carsim.decoder.token_trace import RangeCounts, trace_of_counts, trace_of_scores
+from carsim.decoder.token_trace import (
+    RangeCounts,
+    trace_of_counts,
+    trace_of_rows,
+    trace_of_scores,
+)
 from carsim.decoder.workers import Progress
 from carsim.workload.hf_config.diffusers import CLASS_NAME, FOLDER
 
@@ -131,6 +136,7 @@ def capture_pipeline(
         tau=float(recipe.tau),
         dense=recipe.dense,
         range_tokens=recipe.range_tokens,
+        polynomial=recipe.polynomial,
         steps=recipe.steps,
     )
     pipeline = loaded.pipeline
@@ -191,6 +197,9 @@ def _trace(loaded: LoadedPipeline, recipe: PipelineRecipe, recorder: ForwardReco
     """The trace of what was recorded."""
     recorded = recorder.recorded()
     meta = _meta(loaded, recipe, recorder, recorded)
+    if recipe.source == "forward":
+        rule = InputChange(bits=None)
+        return trace_of_rows(meta, recorded.least, float(recipe.tau), rule, recipe.name)
     if recorded.scores is not None:
         return trace_of_scores(meta, recorded.scores, recipe.decided, recipe.name)
     assert recorded.reused is not None
