@@ -272,6 +272,11 @@ class Model(GrownSection):
         except FieldError as error:
             field = f"sample.{error.field}"
             raise FieldError(field, error.problem, error.cure) from None
+        try:
+            network.check_body(body)
+        except FieldError as error:
+            field = f"network.{error.field}"
+            raise FieldError(field, error.problem, error.cure) from None
         return self
 
     @model_validator(mode="after")
