@@ -6,7 +6,8 @@ line buffers do; else k times. A transposed convolution whose stride is its side
 side^2 c_out columns.
 
 Simplifications: borders count as places like any other; bilinear sampling and sums of branches take
-element operations and no traffic of their own. The heads themselves are in
+element operations and no traffic of their own. An input is polished once, however many outputs it
+enters. The heads themselves are in
 :mod:`carsim.program.dpt_head` and :mod:`carsim.program.recurrent_head`.
 """
 
@@ -18,8 +19,8 @@ import numpy as np
 from carsim.program.block import OpsOf
 from carsim.program.diffusion import ForwardBlock
 from carsim.program.reads import Reads
-from carsim.workload.elements import BIAS_OPS
-from carsim.workload.model import BIAS_BYTES, Model
+from carsim.workload.elements import BIAS_OPS, polishing_ops
+from carsim.workload.model import BIAS_BYTES, TABLE_BYTES, Model
 from carsim.workload.ops import Category, Op, Share, Stream, weight_gemm
 from carsim.workload.tiled import on_chip_of
 
@@ -72,8 +73,10 @@ class Convolve(ForwardBlock):
         precision = model.precision_of("head")
         bytes_of = model.activations.bytes_of
         row_bytes = int(bytes_of(self.width * self.inputs))
-        biases = BIAS_BYTES * self.outputs if self.biased else 0
-        weight_bytes = int(precision.bytes_of(k * self.outputs)) + biases
+        beside_weights = BIAS_BYTES * self.outputs if self.biased else 0
+        if "convolution" in model.polished:
+            beside_weights += TABLE_BYTES * self.inputs
+        weight_bytes = int(precision.bytes_of(k * self.outputs)) + beside_weights
 
         def operations(share: Share) -> list[Op]:
             on_chip = on_chip_of(share)
@@ -90,7 +93,8 @@ class Convolve(ForwardBlock):
                 Op(
                     Category.HEAD,
                     gemms=(weight_gemm(model, "head", m=places, k=k, n=columns),),
-                    vector_ops=places * columns * (self.ops_per_output + self.biased * BIAS_OPS),
+                    vector_ops=places * columns * (self.ops_per_output + self.biased * BIAS_OPS)
+                    + polishing_ops(model, "convolution", entering * self.inputs),
                     stream=Stream.WEIGHTS,
                     stream_bytes=share.streams * weight_bytes,
                     kv_side_bytes=spills * moved_bytes,

@@ -165,6 +165,45 @@ def test_states_and_weights_move_in_each_iteration() -> None:
     assert four - three == three - two > 0
 
 
+def vector_ops_of(design: Design) -> int:
+    """Element operations of a forward; exponentials are counted as four."""
+    return simulate_policy(plan_of(design), batches_of(design)).decode_activity.vector_ops
+
+
+def test_polishing_takes_a_logarithm_and_an_exponential_of_each_input() -> None:
+    design = for_work(load_design("asic_28nm"), workload_of(f"image:{SMALL},252x252"))
+    plain = vector_ops_of(design)
+    tokens = 18 * 18 + 1 + 4
+    of_layers = override(design, {"model.polished": ["qkv", "out", "gate_up", "down"]})
+    inputs = 12 * tokens * (384 + 384 + 384 + 1536)
+    assert vector_ops_of(of_layers) - plain == 2 * 4 * inputs
+    of_head = override(design, {"model.polished": ["convolution"]})
+    inputs = 18 * 18 * 3 * 14 * 14  # pixels
+    places = {block.label_of: block for block in head_of(SMALL, 252, 252)}
+    assert places["sample 0"].entering == 18 * 18
+    inputs += sum(block.entering * block.inputs for block in head_of(SMALL, 252, 252))
+    assert vector_ops_of(of_head) - plain == 2 * 4 * inputs
+
+
+def test_tables_of_polished_inputs_come_with_the_weights() -> None:
+    design = for_work(load_design("asic_28nm"), workload_of(f"image:{SMALL},252x252"))
+    moved_bytes = []
+    for polished in ([], ["down"], ["down", "convolution"]):
+        changed = override(design, {"model.polished": polished})
+        activity = simulate_policy(plan_of(changed), batches_of(changed)).decode_activity
+        moved_bytes.append(sum(activity.dram_bytes.values()))
+    channels = 3 * 14 * 14 + sum(block.inputs for block in head_of(SMALL, 252, 252))
+    plain, down, both = moved_bytes
+    assert both - down == 6 * channels
+    assert (down - plain) % (12 * 6 * 1536) == 0
+    assert down > plain
+
+
+def test_only_depth_encoders_polish_convolutions() -> None:
+    with pytest.raises(InputError, match="polished: convolution is polished, and this model has"):
+        load_design("asic_28nm", ["model.polished=[convolution]"])
+
+
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
