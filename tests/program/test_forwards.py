@@ -77,7 +77,7 @@ def dense_batches(design: Design) -> Batches:
 def test_counts_are_the_published_ones() -> None:
     part = validate_diffusion()
     assert part.ok, part.failures
-    assert sum(len(group.rows) for group in part.groups) == 13
+    assert sum(len(group.rows) for group in part.groups) == 23
 
 
 def test_products_of_a_forward_take_94_s_at_the_peak_of_a_zcu102() -> None:
