@@ -93,8 +93,7 @@ def forward_notes(rows: Rows) -> Iterator[str]:
         (TWO_RATES, ONE_RATE, SHARE),
     )
     for way in WAYS:
-        chosen = on_machines if way == SIMULATED else rows
-        held = held_of(chosen, rows, way)
+        held = held_of(on_machines if way == SIMULATED else rows, rows, way)
         name = "carsim, expected" if way == SIMULATED else way
         yield f"90 % intervals by {name}: {count(held.systems, 'system')}, {held.text()}."
 
