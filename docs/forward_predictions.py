@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from carsim.program.sample import forward_macs  # noqa: E402
-from carsim.validate.diffusion import linear_macs, preset_model, sample_macs  # noqa: E402
+from carsim.validate.preset_counts import linear_macs, preset_model, sample_macs  # noqa: E402
 
 TABLE = ROOT / "docs" / "forward_predictions.csv"
 
