@@ -45,9 +45,35 @@ def small_networks(draw: st.DrawFn) -> dict[str, Any]:
         sample |= {"chunk_frames": chunk, "chunks": draw(st.integers(1, 3))}
         if draw(st.booleans()):
             sample["window_frames"] = chunk + draw(st.integers(0, 2))
+        sample |= draw(ways_of_chunks(sample))
     else:
         sample["frames"] = 1 + 2 * draw(st.integers(0, 2))
     return {"body": body, "network": network, "sample": sample}
+
+
+@st.composite
+def ways_of_chunks(draw: st.DrawFn, sample: dict[str, Any]) -> dict[str, Any]:
+    """Fields of a sample that say how its chunks follow one another."""
+    chunk = sample["chunk_frames"]
+    way = draw(st.sampled_from(["one", "one", "moved", "none", "rolling", "pipelined", "prompts"]))
+    if way == "moved":
+        window = 2 * chunk + draw(st.integers(0, 2))
+        sinks = draw(st.integers(0, window - chunk))
+        return {"cache": "moved", "window_frames": window, "sink_frames": sinks, "chunks": 4}
+    if way == "none":
+        return {"cache": "none"}
+    if way == "prompts":
+        return {"prompts": draw(st.integers(1, sample["chunks"]))}
+    if way == "one":
+        return {"clean": draw(st.booleans())}
+    levels = draw(st.integers(2, 3))
+    fields = {way: levels, "steps": levels * draw(st.integers(1, 2)), "clean": draw(st.booleans())}
+    if "window_frames" in sample:
+        fields["window_frames"] = levels * chunk + draw(st.integers(0, 2))
+    if way == "pipelined" and draw(st.booleans()):
+        fields["ranges"] = [chunk + draw(st.integers(0, 3)) for _ in range(levels + 1)]
+        fields["clean"] = True
+    return fields
 
 
 @st.composite

@@ -49,7 +49,8 @@ def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
         return reads
 
     for at in np.ndindex(batches.replay.shape[:3]):
-        program = plan.program(decided=bool(plan.decided[at[1]]))
+        kind = plan.kind_at(at[1])
+        program = plan.program(decided=bool(plan.decided[at[1]]), kind=kind)
         layer = program.layers[at[2]]
         schedule = plan.schedule_of(program.decided)
         dispatch_cycles = machine.dispatch_cycles(schedule)

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.base.groups import grouped
 from carsim.decisions.attention import AttentionPolicy
 from carsim.decisions.replay import ReplayRule
 from carsim.hardware.schedule import BASELINE, Schedule
@@ -17,6 +18,7 @@ from carsim.machine.phases import Phases
 from carsim.program.layers import FurtherRules
 from carsim.program.program import Program
 from carsim.program.reads import Steps
+from carsim.workload.forwards import ForwardKind, forwards_of
 from carsim.workload.geometry import Video
 from carsim.workload.workload import ReuseSource
 
@@ -102,11 +104,48 @@ class Plan:
             first = 0
         return (self.rule is not None) & (np.asarray(self.steps) >= first)
 
-    def program(self, *, decided: bool) -> Program:
-        """The layers of steps in which a replay is decided on, or of all others."""
+    @cached_property
+    def forward_kinds(self) -> list[tuple[ForwardKind | None, NDArray[np.intp]]]:
+        """Kinds of steps that take other blocks, and the steps of each, in order.
+
+        Forwards of chunks may pass different numbers of latent frames; all other steps are alike.
+        """
+        sample = self.machine.model.sample
+        every_step = np.arange(len(self.steps))
+        if sample is None or sample.chunk_frames is None:
+            return [(None, every_step)]
+        forwards = forwards_of(sample)
+        steps_of = grouped((forwards[number].kind, at) for at, number in enumerate(self.steps))
+        return [(kind, np.array(steps, np.intp)) for kind, steps in steps_of.items()]
+
+    def kind_at(self, step: int) -> ForwardKind | None:
+        """The kind of one of the steps."""
+        return next(kind for kind, steps in self.forward_kinds if step in steps)
+
+    def programs(self, *, decided: bool) -> list[tuple[Program, NDArray[np.intp]]]:
+        """Programs of the steps in which a replay is decided on, or of all others.
+
+        Returns:
+            Each program with the steps that take it; none without steps.
+        """
+        programs = []
+        for kind, steps in self.forward_kinds:
+            own_steps = steps[self.decided[steps] == decided]
+            if own_steps.size:
+                programs.append((self.program(decided=decided, kind=kind), own_steps))
+        return programs
+
+    def program(self, *, decided: bool, kind: ForwardKind | None = None) -> Program:
+        """The layers of steps in which a replay is decided on, or of all others.
+
+        Args:
+            decided: Decisions are taken in the steps.
+            kind: Of forwards of chunks their kind; None: that of the fullest forward.
+        """
         return self.phases.program(
             self.rule,
             decided=decided,
+            kind=kind,
             source=self.source,
             attention=self.attention,
             further_rules=self.further_rules,
