@@ -194,6 +194,14 @@ class ForwardOracle:
             self._attend(n, n)
             self._chain(n, [(d, d)], 2 * d, d, split=self.split_attention)
             self._chain(n, [(d, body.ffn_size), (body.ffn_size, d)], d, d, split=self.split_mlp)
+        if network.recurrent is None:
+            self._dpt(rows, columns)
+        else:
+            self._recurrent(rows, columns)
+
+    def _dpt(self, rows: int, columns: int) -> None:
+        """The DPT head on a grid of patches."""
+        d, network = self.body.hidden_size, self.network
         one, two, three, four = network.head_channels
         f = network.fusion_channels
         grid, half = (rows, columns), (up(rows, 2), up(columns, 2))
@@ -214,6 +222,61 @@ class ForwardOracle:
         self._convolve(above[0][0] * above[0][1], 3, f, f // 2, above[0])
         self._convolve(full[0] * full[1], 3, f // 2, 32, above[0])
         self._convolve(full[0] * full[1], 1, 32, 1, full)
+
+    def _recurrent(self, rows: int, columns: int) -> None:
+        """The head of Metric3D v2 on a grid of patches."""
+        d, network = self.body.hidden_size, self.network
+        one, two, three, _ = network.head_channels
+        f = network.fusion_channels
+        h = network.recurrent.channels
+        # A fourteenth, a seventh and a quarter of the side.
+        coarse = (rows, columns)
+        middle = (2 * rows, 2 * columns)
+        fine = (7 * rows // 2, 7 * columns // 2)
+        for _ in range(4):  # readout
+            self._at((1, 1), 1, (1 + network.registers) * d, d, biased=False)
+            self._at(coarse, 1, d, d)
+        self._at(coarse, 1, d, 4 * two)
+        self._at(fine, 1, d, one, source=coarse)
+        for _ in range(2):  # the deepest feature, then it and the next
+            self._at(coarse, 3, d, d)
+        self._at(coarse, 1, d, d)
+        for _ in range(4):
+            self._at(coarse, 3, d, d)
+        self._at(middle, 1, d, two, source=coarse)
+        for _ in range(4):
+            self._at(middle, 3, two, two)
+        self._at(fine, 1, two, f + 2, source=middle)
+        self._at(fine, 3, f, 256)
+        self._at(fine, 1, 256, 256, softmax=True)
+        self._at(fine, 3, f, 128)
+        self._at(fine, 1, 128, 128)
+        self._at(fine, 1, 128, 128)
+        self._at(fine, 1, 128, 3)
+        for grid, channels in ((fine, one), (middle, two), (coarse, three)):
+            for _ in range(2):  # state and context
+                self._at(grid, 3, channels, h)
+                self._at(grid, 3, h, h, beside=h)
+                if channels != h:
+                    self._at(grid, 1, channels, h)
+                self._at(grid, 3, h, h)
+            self._at(grid, 3, h, 3 * h)
+        for _ in range(network.recurrent.iterations):
+            for _ in range(3):
+                self._unit(coarse, 2 * h, h)
+            for _ in range(2):
+                self._unit(middle, 3 * h, h)
+            self._unit(fine, 2 * h + 6, h)
+            for outputs in (2, 4):  # changes of depth and of normals
+                self._at(fine, 3, h, h)
+                self._at(fine, 3, h, outputs)
+            self._at(fine, 3, h, h)
+            self._at(fine, 1, h, 16 * 9, softmax=True)
+
+    def _unit(self, grid: tuple[int, int], entering: int, h: int) -> None:
+        """An update of a recurrent unit."""
+        self._at(grid, 3, entering, 2 * h, beside=2 * h)
+        self._at(grid, 3, entering, h, beside=3 * h)
 
     # -------------------------------------------------------------- pieces
 
@@ -284,6 +347,24 @@ class ForwardOracle:
         self.total["macs"] += 2 * pairs * self.body.hidden_size
         self.total["exponentials"] += pairs * self.body.n_heads
 
+    def _at(
+        self,
+        grid: tuple[int, int],
+        side: int,
+        inputs: int,
+        outputs: int,
+        *,
+        source: tuple[int, int] | None = None,
+        biased: bool = True,
+        beside: int = 0,
+        softmax: bool = False,
+    ) -> None:
+        """A convolution whose outputs lie on a grid."""
+        places = grid[0] * grid[1]
+        start = grid if source is None else source
+        self._convolve(places, side, inputs, outputs, start, biased=biased, beside=beside)
+        self.total["exponentials"] += softmax * self.rows * places * outputs
+
     def _convolve(
         self,
         places: int,
@@ -293,8 +374,9 @@ class ForwardOracle:
         source: tuple[int, int],
         *,
         biased: bool = True,
+        beside: int = 0,
     ) -> None:
-        """A convolution from a grid of places to others."""
+        """A convolution from a grid of places to others, where ``beside`` channels are read."""
         m = self.rows * places
         entering = self.rows * source[0] * source[1]
         weights = side * side * inputs * outputs
@@ -302,6 +384,7 @@ class ForwardOracle:
         self.total["bytes"] += weights + 2 * outputs * biased
         cores = 1 if self.split_mlp else self.machine.cores
         buffer = self.machine.activation_buffer_kib * 1024
-        if up(entering * inputs + m * outputs, cores) > buffer:
+        once = m * (outputs + beside)
+        if up(entering * inputs + once, cores) > buffer:
             again = side if side * source[1] * inputs > buffer else 1
-            self.total["bytes"] += again * entering * inputs + m * outputs
+            self.total["bytes"] += again * entering * inputs + once

@@ -257,6 +257,7 @@ class Queries(ForwardBlock):
                 "attention_qkv",
                 Category.QKV,
                 ops_per_input=NORM_OPS + MODULATE_OPS,
+                name="qkv",
             )
             leaving_bytes = model.activations.bytes_of(body.q_size + self.inner)
             leaving_bytes += model.kv.bytes_of(body.kv_elements)
@@ -391,6 +392,7 @@ class Project(ForwardBlock):
                 "attention_output",
                 Category.OUTPUT,
                 ops_per_output=GATE_OPS,
+                name="out",
             )
             ops = product_ops(
                 model,
@@ -502,9 +504,15 @@ class ForwardMlp(ForwardBlock):
                 Category.MLP,
                 ops_per_input=NORM_OPS + MODULATE_OPS * self.modulated,
                 ops_per_output=GELU_OPS,
+                name="gate_up",
             )
             down = Product(
-                body.ffn_size, body.hidden_size, "mlp", Category.MLP, ops_per_output=GATE_OPS
+                body.ffn_size,
+                body.hidden_size,
+                "mlp",
+                Category.MLP,
+                ops_per_output=GATE_OPS,
+                name="down",
             )
             products = [*self.of_tokens(up), *self.of_tokens(down)]
             ops = product_ops(

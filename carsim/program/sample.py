@@ -9,7 +9,7 @@ import numpy as np
 from carsim.base.errors import InputError
 from carsim.decisions.replay import ReplayRule
 from carsim.program.block import Block
-from carsim.program.convolution import dpt_head
+from carsim.program.convolution import Convolve
 from carsim.program.diffusion import (
     AttendAll,
     AttendChunks,
@@ -28,8 +28,10 @@ from carsim.program.diffusion import (
     network_of,
     part_of_forwards,
 )
+from carsim.program.dpt_head import dpt_head
 from carsim.program.program import TOKEN, Layer, Program
 from carsim.program.reads import Reads
+from carsim.program.recurrent_head import recurrent_head
 from carsim.program.skips import Skip
 from carsim.workload.forwards import ForwardKind
 from carsim.workload.model import Model
@@ -299,14 +301,25 @@ def _depth_layers(model: Model, network: DepthEncoder, sample: Sample) -> list[L
     ]
     layers = [list(plain) for _ in range(model.body.n_layers)]
     layers[0].insert(0, _patches(network, model.body.hidden_size, grid))
-    layers[-1] += dpt_head(network, model.body.hidden_size, grid)
+    if network.recurrent is None:
+        layers[-1] += dpt_head(network, model.body.hidden_size, grid)
+    else:
+        layers[-1] += recurrent_head(network, model.body.hidden_size, sample)
     return [tuple(layer) for layer in layers]
 
 
 def _patches(network: DepthEncoder, width: int, grid: tuple[int, int]) -> Block:
     """The convolution that makes tokens out of pixels: one product for each patch."""
-    (first, *_) = dpt_head(network, 3 * network.patch_side**2, grid)
-    return replace(first, label_of="patches", outputs=width)
+    rows, columns = grid
+    return Convolve(
+        tokens=rows * columns,
+        label_of="patches",
+        side=1,
+        inputs=3 * network.patch_side**2,
+        outputs=width,
+        entering=rows * columns,
+        width=columns,
+    )
 
 
 def forward_macs(model: Model) -> dict[str, int]:
