@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from carsim.base.errors import InputError
+from carsim.base.groups import grouped
 from carsim.decisions.replay import ReplayRule
 from carsim.program.block import Block
 from carsim.program.convolution import Convolve
@@ -33,7 +34,7 @@ from carsim.program.program import TOKEN, Layer, Program
 from carsim.program.reads import Reads
 from carsim.program.recurrent_head import recurrent_head
 from carsim.program.skips import Skip
-from carsim.workload.forwards import ForwardKind
+from carsim.workload.forwards import ForwardKind, forwards_of
 from carsim.workload.model import Model
 from carsim.workload.network import DepthEncoder, DiffusionTransformer
 from carsim.workload.ops import Share
@@ -333,6 +334,30 @@ def forward_macs(model: Model) -> dict[str, int]:
         rows = block.tokens if block.deals == "all_tokens" else 1
         ops = block.operations(model, reads)(Share(rows))
         macs[block.name] += len(layers) * sum(int(np.max(op.macs)) for op in ops)
+    return dict(macs)
+
+
+def macs_of_all_forwards(model: Model) -> dict[str, int]:
+    """Multiply-accumulates of one row of all forwards of a sample, by name of block."""
+    sample = model.sample
+    assert sample is not None
+    if sample.chunk_frames is None:
+        return {name: sample.forwards * macs for name, macs in forward_macs(model).items()}
+    forwards_of_kind = grouped(
+        (forward.kind, number) for number, forward in enumerate(forwards_of(sample))
+    )
+    macs: Counter[str] = Counter()
+    for kind, numbers in forwards_of_kind.items():
+        program = sample_program(model, None, decided=False, kind=kind)
+        for block, layers in program.blocks.items():
+            rows = block.tokens if block.deals == "all_tokens" else 1
+            reads = None
+            visits = len(numbers)
+            if isinstance(block, AttendChunks):
+                reads = Reads.of_tokens([block.keys_of_forward[number] for number in numbers])
+                visits = 1
+            ops = block.operations(model, reads)(Share(rows))
+            macs[block.name] += len(layers) * visits * sum(int(np.sum(op.macs)) for op in ops)
     return dict(macs)
 
 

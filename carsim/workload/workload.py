@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from carsim.base.errors import InputError
 from carsim.base.text import closest
@@ -84,6 +84,9 @@ _LEAST = {
 }
 """Least value of each whole number."""
 
+ALL: Final = "all"
+"""Window of a chunk that reads the keys of all frames."""
+
 _CURE = (
     "say text:2048+512, video:8, video:8,replay=0.5, trace:NAME, diffusion:MODEL,480x832, "
     "chunks:MODEL, image:MODEL,518x518, or a YAML file of the fields"
@@ -114,7 +117,7 @@ class Workload:
         passes: Rows of each forward.
         chunks: Chunks of a video that is made chunk by chunk.
         chunk: Latent frames of a chunk.
-        window: Latent frames whose keys a chunk reads.
+        window: Latent frames whose keys a chunk reads; ``all``: those of the whole video.
         sinks: First latent frames of the video, which stay in the window.
         cache: How keys and values are kept: ``ring``, ``moved`` or ``none``.
         rolling: Chunks that pass each forward together and attend to one another.
@@ -149,7 +152,7 @@ class Workload:
     passes: int | None = None
     chunks: int | None = None
     chunk: int | None = None
-    window: int | None = None
+    window: int | Literal["all"] | None = None
     sinks: int | None = None
     cache: Cache | None = None
     rolling: int | None = None
@@ -239,13 +242,15 @@ class Workload:
         return ":".join([self.kind, ",".join(words)] if words else [self.kind])
 
     @property
-    def sample_changes(self) -> dict[str, int | str]:
+    def sample_changes(self) -> dict[str, int | str | None]:
         """Fields of ``model.sample`` that the workload sets."""
-        changes: dict[str, int | str] = {
+        changes: dict[str, int | str | None] = {
             of_sample: getattr(self, name)
             for name, of_sample in _SAMPLE_FIELDS.items()
             if self.kind in SAMPLES and getattr(self, name) is not None
         }
+        if self.window == ALL:
+            changes |= {"window_frames": None, "sink_frames": self.sinks or 0}
         if self.size is not None:
             height, _, width = self.size.partition("x")
             changes |= {"height": int(height), "width": int(width)}
@@ -356,6 +361,8 @@ def _of_fields(mapping: Mapping[str, Any], place: str) -> Workload:
 def _lacks(name: str, value: Any) -> str:
     """The numbers that a field takes, if a value is none of them."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if name == "window" and value == ALL:
+        return ""
     if name in _LEAST:
         is_whole = is_number and isinstance(value, int) and value >= _LEAST[name]
         return "" if is_whole else f"a whole number of {_LEAST[name]} or more"
