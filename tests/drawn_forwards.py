@@ -15,7 +15,9 @@ KINDS = ("cross", "none", "sequence", "streams", "depth", "recurrent")
 
 
 @st.composite
-def small_networks(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS) -> dict[str, Any]:
+def small_networks(
+    draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, *, regular: bool = False
+) -> dict[str, Any]:
     """A small network of one of some kinds, and its sample."""
     heads = draw(st.sampled_from([1, 2, 4]))
     width = draw(st.sampled_from([8, 32])) * heads
@@ -58,7 +60,8 @@ def small_networks(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS) -> dict[str,
         sample |= {"chunk_frames": chunk, "chunks": draw(st.integers(1, 3))}
         if draw(st.booleans()):
             sample["window_frames"] = chunk + draw(st.integers(0, 2))
-        sample |= draw(ways_of_chunks(sample))
+        if not regular:
+            sample |= draw(ways_of_chunks(sample))
     else:
         sample["frames"] = 1 + 2 * draw(st.integers(0, 2))
     return {"body": body, "network": network, "sample": sample}
@@ -90,9 +93,15 @@ def ways_of_chunks(draw: st.DrawFn, sample: dict[str, Any]) -> dict[str, Any]:
 
 
 @st.composite
-def designs(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS) -> Design:
-    """A small network of one of some kinds on a small machine."""
-    model = draw(small_networks(kinds))
+def designs(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, *, regular: bool = False) -> Design:
+    """A small network of one of some kinds on a small machine.
+
+    Args:
+        draw: Draws.
+        kinds: Kinds of networks.
+        regular: Chunks have forwards alike, so that tokens and forwards may reuse others.
+    """
+    model = draw(small_networks(kinds, regular=regular))
     base = load_design("zcu102")
     raw = base.model_dump()
     raw["model"] = {

@@ -1,4 +1,7 @@
-"""Work of a dense forward in plain integers, for comparison with carsim.
+"""Work of a forward in plain integers, for comparison with carsim.
+
+A forward is dense, or it is one of a video in which some forwards reuse the last one as a whole
+(TeaCache) and tokens of the others reuse MLP outputs of the previous frame (FastCar).
 
 Only the fields of a design are read: nothing of carsim is imported. Counts are those of all rows of
 one forward, on cores that share one stream of weights.
@@ -12,6 +15,20 @@ from typing import Any, NamedTuple
 def up(a: int, b: int) -> int:
     """a / b, rounded up."""
     return -(-a // b)
+
+
+class Reuse(NamedTuple):
+    """What a forward reuses.
+
+    Attributes:
+        whole: The forward adds what the last one put out, and computes no layer.
+        computing: Tokens of all rows that compute the MLP, of each layer.
+        scored: Tokens of a row that are scored in each layer.
+    """
+
+    whole: bool
+    computing: list[int]
+    scored: int
 
 
 class Passing(NamedTuple):
@@ -92,9 +109,15 @@ class ForwardOracle:
         self.split_mlp = design.machine.mapping == "tensor"
         self.total: Counter[str] = Counter()
 
-    def forward(self, forward: Passing | None = None) -> Counter[str]:
-        """Count a forward; of chunks, one of them."""
+    def forward(self, forward: Passing | None = None, reuse: Reuse | None = None) -> Counter[str]:
+        """Count a forward; of chunks, one of them.
+
+        Args:
+            forward: What passes, of chunks.
+            reuse: What is reused, by a network without text in its sequence; None: nothing.
+        """
         self.total = Counter()
+        self.reuse = reuse
         if self.network.kind == "depth":
             self._depth()
         else:
@@ -129,7 +152,14 @@ class ForwardOracle:
         if sample.text_keys == "recomputed" and text:
             of_text = [(network.text_width, d), (d, d)][: network.text_layers]
             self._once(of_text, self.rows * text)
-        for layer in range(body.n_layers):
+        reuse = self.reuse
+        all_tokens = self.rows * n
+        if reuse is not None:
+            self.total["bytes"] += 2 * all_tokens * d  # the input is compared, and kept
+        if reuse is not None and reuse.whole:
+            self.total["bytes"] += 3 * all_tokens * d  # what is kept; the residual, read, written
+        layers = 0 if reuse is not None and reuse.whole else body.n_layers
+        for layer in range(layers):
             dual = network.text == "streams" and layer < network.dual_blocks
             single = network.text == "streams" and not dual
             if network.modulation == "block":
@@ -152,6 +182,8 @@ class ForwardOracle:
                 self.total["bytes"] += self.rows * 2 * forward.moved * of_frame * 2 * d
                 for passed, attended in forward.parts:
                     self._attend(passed * of_frame, attended * of_frame)
+            if reuse is not None:
+                self.total["bytes"] += self.rows * reuse.scored * d  # the key of each token
             output = [(d + beside, d)]
             self._chain(
                 every,
@@ -169,7 +201,11 @@ class ForwardOracle:
                     self.total["bytes"] += self.rows * text * 2 * d
                 else:
                     self.total["bytes"] += self.rows * text * 2 * d
-            if not single:
+            if reuse is not None:
+                computing = reuse.computing[layer]
+                self._mlp(computing, d, inner)
+                self.total["bytes"] += computing * d + 3 * (all_tokens - computing) * d
+            elif not single:
                 self._chain(
                     every,
                     [(d, inner), (inner, d)],
@@ -179,6 +215,8 @@ class ForwardOracle:
                     text=joined if dual else 0,
                 )
         # Behind the last layer.
+        if reuse is not None and not reuse.whole:
+            self.total["bytes"] += all_tokens * d  # kept for later forwards
         if network.modulation == "block":
             self._once([(time, 2 * d)], self.rows)
         self._chain(n, [(d, out)], d, out, split=self.split_mlp)
@@ -280,6 +318,11 @@ class ForwardOracle:
 
     # -------------------------------------------------------------- pieces
 
+    def _mlp(self, computing: int, d: int, inner: int) -> None:
+        """The MLP of some tokens of all rows, which are dealt evenly."""
+        products = [(d, inner), (inner, d)]
+        self._chain_of(computing, products, d, d, split=self.split_mlp)
+
     def _once(self, products: list[tuple[int, int]], rows: int) -> None:
         """Products of a few rows, whose weights move once."""
         for k, n in products:
@@ -297,7 +340,20 @@ class ForwardOracle:
         text: int = 0,
     ) -> None:
         """Products of all tokens, one after the other; text tokens may have their own weights."""
-        m = self.rows * tokens
+        self._chain_of(self.rows * tokens, products, entering, leaving, split=split, text=text)
+
+    def _chain_of(
+        self,
+        m: int,
+        products: list[tuple[int, int]],
+        entering: int,
+        leaving: int,
+        *,
+        split: bool,
+        text: int = 0,
+    ) -> None:
+        """Products of m tokens of all rows, one after the other."""
+        tokens = m // self.rows
         parts = [(m, product) for product in products]
         if text:
             image = tokens - text

@@ -246,9 +246,15 @@ def _visits_of_blocks(plan: Plan) -> dict[Block, int]:
     """The blocks of all kinds of steps, and how often each is a phase of the run."""
     visits: Counter[Block] = Counter()
     for decided in (False, True):
-        for program, steps in plan.programs(decided=decided):
-            for block, layers in program.blocks.items():
-                visits[block] += len(layers) * len(steps)
+        for kind, steps in plan.forward_kinds:
+            n_steps = int(np.count_nonzero(plan.decided[steps] == decided))
+            if n_steps:
+                program = plan.program(decided=decided, kind=kind)
+                for block, layers in program.blocks.items():
+                    visits[block] += len(layers) * n_steps
+    if plan.reuses_forwards:  # some of the steps; which ones is not asked
+        for block, layers in plan.of_whole_forwards.program(decided=True).blocks.items():
+            visits[block] += len(layers) * len(plan.steps)
     return visits
 
 

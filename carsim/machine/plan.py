@@ -20,7 +20,7 @@ from carsim.program.program import Program
 from carsim.program.reads import Steps
 from carsim.workload.forwards import ForwardKind, forwards_of
 from carsim.workload.geometry import Video
-from carsim.workload.workload import ReuseSource
+from carsim.workload.workload import TokenReuse
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Plan:
             dispatches nothing.
         steps: The steps to simulate, in order; all of the video unless a part is enough.
         further_rules: Rules of further decisions, by name.
-        source: Outputs that tokens of forwards reuse; None where whole rows decide.
+        reuse: What tokens of forwards reuse; None where whole rows decide.
     """
 
     phases: Phases
@@ -50,7 +50,7 @@ class Plan:
     rule: ReplayRule | None
     steps: Sequence[int]
     further_rules: FurtherRules = ()
-    source: ReuseSource | None = None
+    reuse: TokenReuse | None = None
 
     @classmethod
     def of_video(  # noqa: PLR0913 - the fields of a plan, by name
@@ -62,7 +62,7 @@ class Plan:
         schedule: str,
         rule: ReplayRule | None,
         further_rules: FurtherRules = (),
-        source: ReuseSource | None = None,
+        reuse: TokenReuse | None = None,
     ) -> "Plan":
         """A policy in all steps of a video."""
         return cls(
@@ -73,7 +73,7 @@ class Plan:
             rule=rule,
             steps=range(video.n_steps // phases.machine.tokens_per_step),
             further_rules=further_rules if rule is not None else (),
-            source=source,
+            reuse=reuse,
         )
 
     @property
@@ -100,7 +100,7 @@ class Plan:
         Where ranges of tokens decide, a frame may look at the one before it in the same forward.
         """
         first = self.video.tokens_per_frame // self.tokens_per_step
-        if self.source is not None:
+        if self.reuse is not None:
             first = 0
         return (self.rule is not None) & (np.asarray(self.steps) >= first)
 
@@ -118,22 +118,42 @@ class Plan:
         steps_of = grouped((forwards[number].kind, at) for at, number in enumerate(self.steps))
         return [(kind, np.array(steps, np.intp)) for kind, steps in steps_of.items()]
 
-    def kind_at(self, step: int) -> ForwardKind | None:
-        """The kind of one of the steps."""
-        return next(kind for kind, steps in self.forward_kinds if step in steps)
+    @property
+    def reuses_forwards(self) -> bool:
+        """Some forwards reuse the last one as a whole, beside tokens of the others."""
+        return self.reuse is not None and self.reuse.beside_forwards
 
-    def programs(self, *, decided: bool) -> list[tuple[Program, NDArray[np.intp]]]:
-        """Programs of the steps in which a replay is decided on, or of all others.
+    @cached_property
+    def of_whole_forwards(self) -> "Plan":
+        """The plan of forwards that reuse the last one as a whole: no token of them is dealt."""
+        return replace(self, schedule=BASELINE.kind, reuse=None)
 
-        Returns:
-            Each program with the steps that take it; none without steps.
+    def parts(self, batches: Batches) -> list["Part"]:
+        """The steps by the program that they take: undecided ones, decided ones, whole forwards.
+
+        Args:
+            batches: Decisions of all steps.
         """
-        programs = []
-        for kind, steps in self.forward_kinds:
-            own_steps = steps[self.decided[steps] == decided]
-            if own_steps.size:
-                programs.append((self.program(decided=decided, kind=kind), own_steps))
-        return programs
+        is_whole = batches.whole_forwards(len(self.steps))
+        parts = []
+        for decided in (False, True):
+            own_steps = (self.decided == decided) & ~is_whole
+            for kind, steps in self.forward_kinds:
+                steps_of_part = steps[own_steps[steps]]
+                if steps_of_part.size:
+                    program = self.program(decided=decided, kind=kind)
+                    part = Part(plan=self, program=program, batches=batches, steps=steps_of_part)
+                    parts.append(part)
+        if self.reuses_forwards:
+            plan = self.of_whole_forwards
+            part = Part(
+                plan=plan,
+                program=plan.program(decided=True),
+                batches=batches.by_rows,
+                steps=np.flatnonzero(is_whole),
+            )
+            parts.append(part)
+        return [part for part in parts if part.steps.size]
 
     def program(self, *, decided: bool, kind: ForwardKind | None = None) -> Program:
         """The layers of steps in which a replay is decided on, or of all others.
@@ -146,7 +166,7 @@ class Plan:
             self.rule,
             decided=decided,
             kind=kind,
-            source=self.source,
+            reuse=self.reuse,
             attention=self.attention,
             further_rules=self.further_rules,
         )
@@ -205,3 +225,20 @@ class Plan:
             (slice(first, min(first + width, rows)), self.machine.home_of(first))
             for first in firsts
         ]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Steps of a run that take one program.
+
+    Attributes:
+        plan: Policy and machine in these steps.
+        program: The layers of each of them.
+        batches: Decisions of all steps of the run, as these steps take them.
+        steps: Numbers of the steps, int[s], ascending.
+    """
+
+    plan: Plan
+    program: Program
+    batches: Batches
+    steps: NDArray[np.intp]

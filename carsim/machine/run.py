@@ -83,17 +83,16 @@ def visit_pixels(plan: Plan) -> Iterator[Visits]:
 
 def visit_layer_steps(plan: Plan, batches: Batches, *, detail: bool) -> Iterator[Visits]:
     """The layer-steps: those before anything is decided, then those with decisions."""
-    for decided in (False, True):
-        for program, steps in plan.programs(decided=decided):
-            walk = Walk(
-                plan=plan,
-                program=program,
-                decisions=batches.by_name(program.decisions),
-                recorded=batches.reads,
-                steps=steps,
-                detail=detail,
-            )
-            yield from walk.visits()
+    for part in plan.parts(batches):
+        walk = Walk(
+            plan=part.plan,
+            program=part.program,
+            decisions=part.batches.by_name(part.program.decisions),
+            recorded=batches.reads,
+            steps=part.steps,
+            detail=detail,
+        )
+        yield from walk.visits()
 
 
 def visit_step_ends(plan: Plan, batches: Batches) -> Iterator[Visits]:

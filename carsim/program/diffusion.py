@@ -569,12 +569,18 @@ class Refine(ForwardBlock):
 
 @dataclass(frozen=True)
 class Leave(ForwardBlock):
-    """Norm, modulation, and the product that makes patches out of image tokens."""
+    """Norm, modulation, and the product that makes patches out of image tokens.
+
+    Attributes:
+        modulation: A product makes the modulation.
+        keeps: The tokens that enter are written for later forwards, which reuse them as a whole.
+    """
 
     name: ClassVar[str] = "leave"
     title: ClassVar[str] = "patches of tokens"
 
     modulation: bool = False
+    keeps: bool = False
 
     def operations(self, model: Model, reads: Reads | None) -> OpsOf:
         """The product, and that of its modulation."""
@@ -594,9 +600,11 @@ class Leave(ForwardBlock):
                 ops_per_input=NORM_OPS + MODULATE_OPS,
             )
             leaving_bytes = model.activations.bytes_of(network.out_size)
-            return ops + product_ops(
-                model, share, [patches], entering=width, leaving_bytes=leaving_bytes
-            )
+            ops += product_ops(model, share, [patches], entering=width, leaving_bytes=leaving_bytes)
+            if self.keeps:
+                kept_bytes = model.replay.bytes_of(share.m * width)
+                ops[-1] = ops[-1]._replace(replay_bytes=ops[-1].replay_bytes + kept_bytes)
+            return ops
 
         return operations
 

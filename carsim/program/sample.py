@@ -39,7 +39,7 @@ from carsim.workload.model import Model
 from carsim.workload.network import DepthEncoder, DiffusionTransformer
 from carsim.workload.ops import Share
 from carsim.workload.sample import Sample
-from carsim.workload.workload import ReuseSource
+from carsim.workload.workload import ReuseSource, TokenReuse
 
 
 def sample_program(  # noqa: PLR0913 - the options of a program, by name
@@ -48,7 +48,7 @@ def sample_program(  # noqa: PLR0913 - the options of a program, by name
     *,
     decided: bool,
     rule: ReplayRule | None = None,
-    source: ReuseSource | None = None,
+    reuse: TokenReuse | None = None,
     kind: ForwardKind | None = None,
 ) -> Program:
     """The layers of a forward.
@@ -62,12 +62,14 @@ def sample_program(  # noqa: PLR0913 - the options of a program, by name
         skip: What rows skip in forwards that reuse an earlier one; None: nothing is ever reused.
         decided: Decisions are taken in these forwards.
         rule: Rule whose score is computed for each token, where ranges of tokens decide.
-        source: Outputs that tokens reuse; None: whole rows decide.
+        reuse: What tokens reuse; None: whole rows decide.
         kind: Latent frames that pass, of a sample in chunks; None: those of its fullest forward.
 
     Raises:
         InputError: Tokens cannot skip what the policy skips.
     """
+    if skip is not None and reuse is not None:
+        _check_parts(skip, reuse)
     network = model.network
     sample = model.sample
     assert network is not None
@@ -78,13 +80,15 @@ def sample_program(  # noqa: PLR0913 - the options of a program, by name
         if kind is None and sample.chunk_frames is not None:
             kind = fullest_forward(model).kind
         layers = _diffusion_layers(model, network, sample, kind=kind)
-    by_token = skip is not None and source is not None
-    if skip is not None and (skip.compares_forwards or (by_token and skip.decides_before)):
-        layers = [_compare_patches(layer) for layer in layers]
+    if skip is not None and reuse is not None:
+        if reuse.beside_forwards:
+            layers = [_kept_for_forwards(skip.of_forwards, layer) for layer in layers]
+        return _by_token(model, skip.of_tokens, layers, rule=rule, source=reuse.source)
     if skip is not None:
+        skip = skip.of_forwards
+        if skip.compares_forwards:
+            layers = [_compare_patches(layer) for layer in layers]
         layers = [skip.mark(layer, number) for number, layer in enumerate(layers)]
-    if skip is not None and source is not None:
-        return _by_token(model, skip, layers, rule=rule, source=source)
     known_after = _known_before(layers)
     return Program(layers=tuple(layers), known_after=known_after, decided=decided)
 
@@ -108,7 +112,7 @@ def _by_token(
     Args:
         model: The model.
         skip: What tokens skip.
-        layers: Marked layers.
+        layers: The layers, unmarked.
         rule: Rule of their score.
         source: Outputs that they reuse.
     """
@@ -116,6 +120,9 @@ def _by_token(
     if skip.of_whole_forwards:
         cure = "take every_module, by_module, attention_too, attention or mlp"
         raise InputError(place, "skips all layers at once, and tokens decide layer by layer", cure)
+    if skip.compares_forwards or skip.decides_before:
+        layers = [_compare_patches(layer) for layer in layers]
+    layers = [skip.mark(layer, number) for number, layer in enumerate(layers)]
     network = model.network
     sample = model.sample
     assert isinstance(network, DiffusionTransformer)
@@ -162,6 +169,34 @@ def _keeping_keys(block: Block) -> Block:
     if isinstance(block, Queries) and block.follows is not None:
         return replace(block, keeps_keys=True)
     return block
+
+
+def _check_parts(skip: Skip, reuse: TokenReuse) -> None:
+    """Refuse a skip that does not say what both forwards and tokens leave out, or says too much.
+
+    Raises:
+        InputError: The skip does not suit what is reused.
+    """
+    says_both = skip.of_forwards is not skip.of_tokens
+    if reuse.beside_forwards and not says_both:
+        problem = "forwards reuse others, tokens reuse outputs, and it says one of both"
+        cure = (
+            "set policy.skip.kind=forwards_and_tokens, or leave every or replay out of `workload`"
+        )
+        raise InputError(f"policy.skip.kind {skip.kind!r}", problem, cure)
+    if says_both and reuse.source == "step":
+        problem = "both parts would reuse outputs of earlier steps"
+        cure = f"say source=frame or source=chunk, or set policy.skip.kind={skip.of_tokens.kind}"
+        raise InputError(f"policy.skip.kind {skip.kind!r}", problem, cure)
+
+
+def _kept_for_forwards(skip: Skip, layer: Layer) -> Layer:
+    """The layer; what a later forward reuses is written where all tokens leave the last layer."""
+    if skip.compares_forwards:
+        layer = _compare_patches(layer)
+    return tuple(
+        replace(block, keeps=True) if isinstance(block, Leave) else block for block in layer
+    )
 
 
 def _compare_patches(layer: Layer) -> Layer:
