@@ -57,8 +57,14 @@ LEAST_SD = 0.045
 """Least standard deviation of the logarithm of a time. Published measurements of the same work on
 the same chip differ by 4.5 % on average (development rows, ``carsim validate boards``)."""
 
-ALL, CALIBRATED, OWN = "all", "calibrated", "own"
-"""Population of all systems; prefix of populations of calibrated systems; a design's own points."""
+ALL = "all"
+"""Population of all systems."""
+
+CALIBRATED = "calibrated"
+"""Prefix of the names of populations of calibrated systems."""
+
+OWN = "own"
+"""Population of a design's own measured points."""
 
 TRANSFERS = {
     "precision": "from another precision",
@@ -144,8 +150,9 @@ class Expected:
 @cache
 def expected_factors() -> dict[str, Expected]:
     """The table, by population."""
-    rows = TypeAdapter(list[Expected]).validate_python(packaged_rows("carsim.hardware", TABLE))
-    return {row.pool: row for row in rows}
+    rows = packaged_rows("carsim.hardware", TABLE)
+    factors = TypeAdapter(list[Expected]).validate_python(rows)
+    return {factor.pool: factor for factor in factors}
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +174,8 @@ class Coverage:
 def _coverages() -> dict[str, Coverage]:
     """The table of coverages, by population."""
     rows = packaged_rows("carsim.hardware", COVERAGE_TABLE)
-    return {row.pool: row for row in TypeAdapter(list[Coverage]).validate_python(rows)}
+    coverages = TypeAdapter(list[Coverage]).validate_python(rows)
+    return {coverage.pool: coverage for coverage in coverages}
 
 
 def coverage_of(pool: str) -> Coverage:
@@ -260,6 +268,7 @@ def _of_published(calibration: "CalibrationRecord", prefix: str, kind: str) -> E
 
 
 def _first(names: Iterable[str]) -> Expected:
+    """The factor of the first population that the table has."""
     table = expected_factors()
     return next(table[name] for name in names if name in table)
 
