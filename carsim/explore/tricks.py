@@ -133,10 +133,8 @@ def tricks_of(design: Design, workload: Workload | None = None) -> tuple[Trick, 
     if work.kind == "video" and work.replay is None:
         work = replace(work, replay=league()[DENSE, False, True].ratio)
     plain = override(design, {"policy.attention": {"kind": PLAIN.kind}})
-    traces = work.traces
-    if not traces:
-        drawn = MEASURED if work.pairs is None else None
-        traces = [stated_trace(work, plain.model, plain.policy.batch, drawn)]
+    drawn = MEASURED if work.pairs is None else None
+    traces = work.traces or [stated_trace(work, plain.model, plain.policy.batch, drawn)]
     bench = _Bench(sources_of(plain, traces), plain)
     return tuple(bench.trick(combination) for combination in _combinations())
 
