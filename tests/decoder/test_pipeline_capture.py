@@ -1,6 +1,5 @@
 """Hooks on networks of diffusers score what an independent computation scores."""
 
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -314,7 +313,7 @@ def test_change_of_forwards_adds_up_as_in_plain_loops(
                 reuses += 1
             else:
                 total = 0.0
-    assert (made.least[[0, -1]] == np.float32(-0.45)).all()
+    assert (made.least[[0, -1]] == -0.45).all()
     assert reuses > 0
 
 
@@ -497,69 +496,15 @@ def test_a_captured_pipeline_stands_for_a_larger_network(pipeline: Path, tmp_pat
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"tau": ...}, "$.tau: is missing; add it"),
-        ({"steps": 0}, "$.steps"),
-        ({"source": "chunk"}, "$.source"),
-        ({"source": "forward", "range_tokens": 3}, "range_tokens is of tokens"),
-        ({"source": "forward", "loop": "closed"}, "whole forwards decide in an open loop alone"),
-        ({"polynomial": [1.0]}, "polynomial is of whole forwards"),
-        ({"prompts": []}, "$.prompts"),
         ({"range_tokens": 4}, "range_tokens: 4 do not divide the 6 tokens of a latent frame"),
         ({"frames": 1}, "one latent frame; take more frames, or source: step"),
         ({"height": 33}, "WanPipeline refuses it"),
-        ({"weights": {"diffusers": "none"}}, "cannot be read: No such file"),
-        ({"weights": {"diffusers": "/etc"}}, "$.weights: '/etc' lies outside"),
     ],
 )
-def test_bad_recipes_get_one_line(pipeline: Path, changes: dict[str, Any], words: str) -> None:
+def test_recipes_that_do_not_fit_get_one_line(
+    pipeline: Path, changes: dict[str, Any], words: str
+) -> None:
     assert words in refused(write_plan(pipeline.parent, **changes))
-
-
-@pytest.mark.parametrize(
-    ("file", "changes", "words"),
-    [
-        (
-            "transformer/config.json",
-            {"_class_name": "AllegroTransformer3DModel"},
-            "'AllegroTransformer3DModel' is no network whose forwards are captured",
-        ),
-        (
-            "model_index.json",
-            {"transformer_2": ["diffusers", "WanTransformer3DModel"]},
-            "$.transformer_2: two networks share the steps",
-        ),
-        (
-            "model_index.json",
-            {"vae": ["mine", "Decoder"]},
-            "$.vae: 'mine' is code of the pipeline's own, which is not run",
-        ),
-        (
-            "model_index.json",
-            {"_class_name": ["mine", "Pipeline"]},
-            '$._class_name: ["mine", "Pipeline"] is no class of diffusers',
-        ),
-        ("model_index.json", {"_class_name": "NoPipeline"}, "cannot be loaded"),
-    ],
-)
-def test_pipelines_that_are_not_read_get_one_line(
-    tmp_path: Path, pipeline: Path, file: str, changes: dict[str, Any], words: str
-) -> None:
-    (tmp_path / "wan" / "transformer").mkdir(parents=True)
-    for name in ("model_index.json", "transformer/config.json"):
-        (tmp_path / "wan" / name).write_text((pipeline / name).read_text())
-    path = tmp_path / "wan" / file
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-    assert words in refused(write_plan(tmp_path))
-
-
-@pytest.mark.parametrize("missing", ["diffusers", "torch", "transformers"])
-def test_without_the_extra_one_line_says_how_to_get_it(
-    pipeline: Path, monkeypatch: pytest.MonkeyPatch, missing: str
-) -> None:
-    monkeypatch.setitem(sys.modules, missing, None)
-    line = refused(write_plan(pipeline.parent))
-    assert f"needs {missing}" in line
-    assert "install it with: " in line
 
 
 def test_classes_that_are_not_read_are_refused() -> None:

@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 
 from carsim.base.environment import library
 from carsim.base.errors import InputError
+from carsim.base.sizes import MOST
 from carsim.decisions.attention.base import Ints
 from carsim.decisions.trace.decisions import check_memory
 from carsim.decoder.hf.networks import LatentGrid, geometry_of, kind_of, latent_grid
@@ -46,12 +47,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Singles = NDArray[np.float32]
+Reals = NDArray[np.float64]
 
 DECISION_BYTES = 6
 """Of a token's decision and its score in a file."""
-
-MOST_CHANGE = 1e9
-"""Largest relative change, as in :mod:`carsim.decisions.replay.input_change`."""
 
 
 class Wanted(NamedTuple):
@@ -92,7 +91,7 @@ class Recorded(NamedTuple):
 
     scores: Singles | None
     reused: Ints | None
-    least: Singles
+    least: Reals
     grid: LatentGrid
     passes: int
 
@@ -108,7 +107,7 @@ class OneForward(NamedTuple):
 
     scores: Singles
     reused: Ints
-    least: Singles
+    least: Reals
 
 
 class ForwardRecorder:
@@ -172,11 +171,6 @@ class ForwardRecorder:
         self._held.clear()
         self._outputs.clear()
         self._added_up.clear()
-
-    @property
-    def steps_begun(self) -> int:
-        """Denoising steps of this sample so far, the one under way included."""
-        return self._step + 1
 
     def _hooks(self) -> Iterator[Any]:
         """Handles of all hooks."""
@@ -265,9 +259,9 @@ class ForwardRecorder:
 
     def _of_rows(self) -> OneForward:
         """Scores of whole rows, alike in all layers."""
-        rows = np.full(self._rows, self.wanted.tau, np.float32)
+        rows = np.full(self._rows, self.wanted.tau)
         if self._row_scores is not None:
-            rows = self._row_scores
+            rows = self._row_scores.astype(np.float64)
         nothing = np.zeros((self.geometry.n_layers, self._rows, 0), np.uint16)
         least = np.broadcast_to(rows, nothing.shape[:2])
         return OneForward(scores=nothing.astype(np.float32), reused=nothing, least=least)
@@ -277,11 +271,11 @@ class ForwardRecorder:
         wanted = self.wanted
         if wanted.range_tokens == 1:
             nothing = np.zeros((*scores.shape[:2], 0), np.uint16)
-            return OneForward(scores, nothing, least=np.zeros(scores.shape[:2], np.float32))
+            return OneForward(scores, nothing, least=np.zeros(scores.shape[:2]))
         with np.errstate(invalid="ignore"):
             replays = scores.astype(np.float64) > wanted.tau
         ranges = replays.reshape(*scores.shape[:2], -1, wanted.range_tokens)
-        least = np.where(np.isnan(scores), np.float32(wanted.tau), scores).min(axis=2)
+        least = np.where(np.isnan(scores), wanted.tau, scores.astype(np.float64)).min(axis=2)
         return OneForward(scores[..., :0], ranges.sum(axis=3, dtype=np.uint16), least)
 
     # ---------------------------------------------------------------- blocks
@@ -339,7 +333,7 @@ class ForwardRecorder:
         wide = torch.promote_types(image.dtype, torch.float32)
         change = (image.to(wide) - held.to(wide)).square().sum(dim=-1)
         relative = change / held.to(wide).square().sum(dim=-1)
-        relative = torch.where(change == 0, change, relative).clamp(max=MOST_CHANGE)
+        relative = torch.where(change == 0, change, relative).clamp(max=MOST)
         scores = (0 - relative).to(torch.float32)
         self._scores[layer] = scores
         computes = ~(scores.double() > self.wanted.tau)
