@@ -108,6 +108,9 @@ def designs(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, *, regular: bool = 
         **{"name": "drawn", "head": {"kind": "none"}, **EIGHT_BITS, "replay": {"bits": 8}},
         **model,
     }
+    if model["network"]["kind"] == "depth":
+        names = ("qkv", "out", "gate_up", "down", "convolution")
+        raw["model"]["polished"] = draw(st.sampled_from([(), names[-2:], names]))
     raw["policy"]["batch"] = model["sample"].get("passes", 1) * draw(st.integers(1, 2))
     mapping = draw(st.sampled_from(["batch", "tensor", "heads"]))
     raw["machine"] |= {
