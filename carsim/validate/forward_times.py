@@ -48,7 +48,7 @@ from carsim.workload.model import Model
 KERNELS = {
     "flash_2": "FlashAttention 2",
     "flash_3": "FlashAttention 3",
-    "open": "a kernel that is not stated, on a Hopper or Blackwell",
+    "open": "kernel not stated (Hopper, Blackwell)",
 }
 """Kernel of attention -> its name. FlashAttention 3 runs on Hopper alone, so that the kernel of
 other GPUs is taken as FlashAttention 2 where a source does not state it."""
