@@ -8,10 +8,19 @@ from numpy.typing import NDArray
 from carsim.decisions.attention.base import Bools, Ints
 from carsim.decisions.replay import ReplayRule
 from carsim.decisions.trace.file import Trace, check_trace
-from carsim.decisions.trace.meta import WIDER_VERSION, RangesMeta, TraceMeta
+from carsim.decisions.trace.meta import (
+    TOKEN,
+    WIDER_VERSION,
+    DecisionMeta,
+    RangesMeta,
+    TraceMeta,
+)
 from carsim.workload.workload import ReuseSource
 
 Scores = NDArray[np.floating]
+
+LAYER = ("qkv", "attention", "output", "cross", "mlp")
+"""Blocks of a layer, all of which a forward leaves out that takes the output of an earlier one."""
 
 
 class TokenRule(NamedTuple):
@@ -97,7 +106,10 @@ def trace_of_rows(
     scores = _in_single_precision(scores, tau)
     scores[0] = np.nan  # the first forward computes
     replays = exceeds(scores, tau)
-    trace = Trace(replays, scores, meta.model_copy(update={"tau": tau, "rule": rule}))
+    decision = DecisionMeta(skip="all_layers", blocks=LAYER, holds=LAYER[-1:])
+    changes = {"tau": tau, "rule": rule, "decisions": {TOKEN: decision}}
+    meta = meta.model_copy(update={**changes, "schema_version": WIDER_VERSION})
+    trace = Trace(replays, scores, meta)
     check_trace(trace, name)
     return trace
 
