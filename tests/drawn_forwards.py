@@ -48,6 +48,8 @@ def small_networks(
         **{"text_width": 16, "channels": 2, "stride": (2, 2, 2)},
         "modulation": draw(st.sampled_from(["shared", "block"])),
     }
+    if network["modulation"] == "block" and kind != "streams":
+        network["modulation_vectors"] = draw(st.sampled_from([2, 6]))
     if kind == "streams":
         network |= {"dual_blocks": draw(st.integers(0, layers)), "vectors": (6,)}
     sample = {

@@ -164,7 +164,11 @@ class ForwardOracle:
             dual = network.text == "streams" and layer < network.dual_blocks
             single = network.text == "streams" and not dual
             if network.modulation == "block":
-                vectors = 3 if single else 12 if dual or network.text == "sequence" else 6
+                vectors = network.modulation_vectors
+                if network.text == "sequence" or dual:
+                    vectors *= 2
+                if single:
+                    vectors = 3
                 self._once([(time, vectors * d)], self.rows)
             beside = inner if single else 0
             qkv = [(d, 3 * d + beside)]
