@@ -179,7 +179,7 @@ class GridStudy:
         the first :data:`TRIED`.
         """
         for axis in self.axes:
-            other_axes = [other for other in self.axes if other is not axis]
+            other_axes = [candidate for candidate in self.axes if candidate is not axis]
             for value in axis.values[:TRIED]:
                 for n in _steps_of_diagonal(other_axes)[:TRIED]:
                     error = self._refusal(_diagonal(other_axes, n) | {axis.name: value})

@@ -198,8 +198,12 @@ class PhaseWork(NamedTuple):
             in_units = least / (rate * cores_hz)
         products = self.macs / (fast[ROWS] * fast[COLS] * cores_hz)
         elements = on_lanes / (fast[LANES] * cores_hz)
-        served = [n / rate for n, rate in zip(self.dram_bytes, rates, strict=True) if n]
-        return max(products, elements, in_units, *served)
+        in_memories = [
+            nbytes / bytes_per_s
+            for nbytes, bytes_per_s in zip(self.dram_bytes, rates, strict=True)
+            if nbytes
+        ]
+        return max(products, elements, in_units, max(in_memories, default=0.0))
 
 
 class Work(NamedTuple):

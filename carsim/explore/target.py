@@ -472,11 +472,12 @@ class _Search:
             fitted = self._bench.fitted(space.design(values))
         except InputError:
             return None
-        design, fit = fitted.asked.design, fitted.fit
-        if not fit.fits:
+        if not fitted.fit.fits:
             return None
         if CLOCK not in self._wanted.axes:
-            published = design.board.technology.published_clock_mhz(design, fit.resources)
+            design = fitted.asked.design
+            technology = design.board.technology
+            published = technology.published_clock_mhz(design, fitted.fit.resources)
             if published is not None and values[CLOCK] > max(published, space.fastest_mhz):
                 return None
         return fitted

@@ -336,7 +336,14 @@ def _scheduled(rule: ReplayRule, video: Video, n_layers: int) -> Bools:
     nothing = np.zeros((1, 1, 1))  # stands for all values, as the rule looks at none
     replays = np.zeros((video.n_frames, n_layers), np.bool_)
     for frame in range(1, video.n_frames):
-        seen = Seen(nothing, nothing, lambda _: nothing, nothing[0], video.tokens_per_frame, frame)
+        seen = Seen(
+            q=nothing,
+            q_rotated=nothing,
+            key=lambda _: nothing,
+            mlp_input=nothing[0],
+            tokens_per_frame=video.tokens_per_frame,
+            frame=frame,
+        )
         for layer in range(n_layers):
             score_of_rows = rule.score(None, layer, 0, seen)
             replays[frame, layer] = score_of_rows[0] > 0.5

@@ -425,7 +425,7 @@ def _rate(rates: Sequence[Fraction]) -> Rate:
 
 def _core_rate(hardwares: Sequence[Hardware]) -> Rate | None:
     """Rate at which one core takes in bytes in each design; all have one, or none has."""
-    rates = [each.core_rate for each in hardwares]
+    rates = [hardware.core_rate for hardware in hardwares]
     limited = [rate for rate in rates if rate is not None]
     assert len(limited) in (0, len(rates)), "designs of one structure"
     return _rate(limited) if limited else None

@@ -44,12 +44,13 @@ class TokenBatches:
 
     @property
     def replay_ratio(self) -> tuple[float, float]:
-        """Share of tokens that reuse: of all, and of ranges that reuse in any layer or row."""
-        reused = self.per_range - self.computing
-        may_reuse = np.broadcast_to(reused.any(axis=2, keepdims=True), reused.shape)
-        of_all = float(reused.mean()) / self.per_range
-        eligible = int(np.count_nonzero(may_reuse))
-        return of_all, float(reused.sum()) / (max(1, eligible) * self.per_range)
+        """Share of tokens that reuse: of all, and of ranges that reuse in any layer of a step."""
+        reused = self.per_range - self.computing  # int64[G, S, L, U]
+        share_of_all = float(reused.mean()) / self.per_range
+        reuses_in_any_layer = reused.any(axis=2, keepdims=True)
+        eligible_ranges = int(np.count_nonzero(np.broadcast_to(reuses_in_any_layer, reused.shape)))
+        eligible_tokens = max(1, eligible_ranges) * self.per_range
+        return share_of_all, float(reused.sum()) / eligible_tokens
 
     def at_steps(self, steps: NDArray[np.intp], n_batches: int | None = None) -> "TokenBatches":
         """Decisions of some steps, of all batches or of the first ``n_batches``."""
@@ -58,34 +59,50 @@ class TokenBatches:
     def loads(
         self, machine: MachineArrays, schedule: Schedule, part: Ints
     ) -> tuple[Ints, NDArray[np.intp]]:
-        """Tokens that each core computes.
+        """Tokens that each core computes; layer-steps with equal loads are listed once.
 
         Args:
             machine: The numbers of D designs.
-            schedule: Who computes.
-            part: Decisions of some batches, steps and layers, int[G, s, l, U].
+            schedule: Assignment of tokens to cores.
+            part: Tokens of each range that compute, in some batches, steps and layers,
+                int[G, s, l, U].
 
         Returns:
-            P different ones, most loaded core first, int64[P, C]; the one of each layer-step,
-            [G, s, l].
+            The P different loads of the cores, most loaded core first, int64[P, C]; and for each
+            layer-step the index of its loads, [G, s, l].
         """
+        layer_steps = part.shape[:-1]
         if schedule.central:
-            counts, number_of = np.unique(part.sum(axis=-1, dtype=np.int64), return_inverse=True)
-            return machine.even_loads(counts), number_of.reshape(part.shape[:-1])
+            totals = part.sum(axis=-1, dtype=np.int64)
+            different_totals, index_of = np.unique(totals, return_inverse=True)
+            return machine.even_loads(different_totals), index_of.reshape(layer_steps)
         flat = part.reshape(-1, part.shape[-1])
-        different, number_of = np.unique(flat, axis=0, return_inverse=True)
-        of_cores = self._of_cores(machine.home_loads.size, different)
-        return -np.sort(-of_cores, axis=1), number_of.reshape(part.shape[:-1])
+        different, index_of = np.unique(flat, axis=0, return_inverse=True)
+        loads = self._home_loads(machine.home_loads.size, different)
+        most_loaded_first = -np.sort(-loads, axis=1)
+        return most_loaded_first, index_of.reshape(layer_steps)
 
-    def _of_cores(self, cores: int, computing: Ints) -> Ints:
-        """Tokens of each core where it keeps its own, int64[P, U] -> int64[P, C]."""
-        before = np.zeros((len(computing), computing.shape[1] + 1), np.int64)
-        np.cumsum(computing, axis=1, out=before[:, 1:])
-        first = np.arange(cores + 1) * self.tokens // cores  # of each core, and the end
-        number = np.minimum(first // self.per_range, computing.shape[1] - 1)
-        within = first - number * self.per_range
-        up_to = before[:, number] + computing[:, number] * within // self.per_range
-        return np.diff(up_to, axis=1)
+    def _home_loads(self, cores: int, computing: Ints) -> Ints:
+        """Tokens that each core computes where it keeps its own part of the line of tokens.
+
+        Args:
+            cores: Number of cores, C.
+            computing: Tokens of each range that compute, int64[P, U].
+
+        Returns:
+            int64[P, C].
+        """
+        n_ranges = computing.shape[1]
+        # Computing tokens before each range, and in all, int64[P, U + 1].
+        computing_before = np.zeros((len(computing), n_ranges + 1), np.int64)
+        np.cumsum(computing, axis=1, out=computing_before[:, 1:])
+        # Where the part of each core begins in the line of tokens, and where the last one ends.
+        boundaries = np.arange(cores + 1) * self.tokens // cores
+        range_of_boundary = np.minimum(boundaries // self.per_range, n_ranges - 1)
+        tokens_into_range = boundaries - range_of_boundary * self.per_range
+        of_range = computing[:, range_of_boundary] * tokens_into_range // self.per_range
+        computing_up_to = computing_before[:, range_of_boundary] + of_range
+        return np.diff(computing_up_to, axis=1)
 
 
 def token_batches(ranges: RangeDecisions, rows: list[int], batch: int, n_rows: int) -> TokenBatches:

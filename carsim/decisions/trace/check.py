@@ -164,14 +164,15 @@ def _contradictions(arrays: Arrays, meta: TraceMeta) -> Iterator[Contradiction]:
 
 
 def _of_ranges(arrays: Arrays, meta: TraceMeta, ranges: RangesMeta) -> Iterator[Contradiction]:
+    """Contradictions between ranges of tokens that reuse, their scores, and whole rows."""
     reused = arrays["reused"]
     of_range = ranges.tokens // ranges.count
     yield "reused", f"more tokens than the {of_range} of a range", reused > of_range
-    whole = np.all(reused == of_range, axis=-1)
+    all_ranges_reuse = np.all(reused == of_range, axis=-1)
     yield (
         "replay",
         "a row that wholly reuses, or does not, unlike its ranges",
-        arrays["replay"] != whole,
+        arrays["replay"] != all_ranges_reuse,
     )
     scores = arrays.get("range_tas")
     if scores is not None and isinstance(meta.tau, float):

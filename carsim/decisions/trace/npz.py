@@ -129,8 +129,8 @@ class NpzArchive:
                 warnings.simplefilter("ignore")  # headers of Python 2 read well, with a warning
                 yield
         except Exception as error:
-            place = f"{self.path}: array {name!r}" if name else str(self.path)
-            raise InputError(place, f"{problem} ({first_line(error)})", _CURE) from error
+            location = f"{self.path}: array {name!r}" if name else str(self.path)
+            raise InputError(location, f"{problem} ({first_line(error)})", _CURE) from error
 
 
 def npz_bytes(arrays: dict[str, NDArray[Any]]) -> bytes:
