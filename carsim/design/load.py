@@ -58,9 +58,9 @@ def shipped_designs() -> list[str]:
 
 
 def board_designs() -> dict[str, Path]:
-    """Designs of boards that people calibrate, and of published systems, by name."""
+    """Designs of boards that people calibrate, of published systems, and for networks, by name."""
     designs = {}
-    for name in ("published", "boards"):
+    for name in ("published", "boards", "networks"):
         for path in sorted((configs_folder() / name).glob("*.yaml")):
             designs[path.stem] = path
     return designs
@@ -249,7 +249,8 @@ def with_work(
     """Contents of a design's file with the model and sample that a workload names.
 
     A workload that names a model takes the place of the design's model, and the batch becomes the
-    rows of one forward: one sample at a time.
+    rows of one forward: one sample at a time. Where the design has that very network, its section
+    stays, with the bits that it says, and only the sample is that of the workload.
 
     Args:
         raw: Contents of the design's file.
@@ -261,10 +262,15 @@ def with_work(
     contents = dict(raw)
     section = contents.get("model")
     model = dict(section) if isinstance(section, Mapping) else {}
-    if work.model is not None:
-        model = dict(model_base(work.model))
     base = _over_its_base(model, folder)
     usual = base.get("sample")
+    if work.model is not None:
+        named = dict(model_base(work.model))
+        named_in_full = _over_its_base(named, folder)
+        usual = named_in_full.get("sample")
+        if not _is_same_network(base, named_in_full):
+            model = named
+            base = named_in_full
     if not isinstance(usual, Mapping):
         problem = f"{base.get('name', 'the model')} is a decoder, which makes no sample at once"
         cure = "name a network, as in diffusion:wan2.1_1.3b"
@@ -277,6 +283,11 @@ def with_work(
     if work.model is not None and isinstance(policy, Mapping) and isinstance(passes, int):
         contents["policy"] = {**policy, "batch": passes}
     return contents
+
+
+def _is_same_network(model: Mapping[str, Any], named: Mapping[str, Any]) -> bool:
+    """Whether a section ``model`` has the network of another one, by their name."""
+    return "network" in named and model.get("name") == named.get("name")
 
 
 def _check_kind(work: Workload, model: Mapping[str, Any]) -> None:

@@ -174,6 +174,10 @@ def _of_ranges(arrays: Arrays, meta: TraceMeta, ranges: RangesMeta) -> Iterator[
         "a row that wholly reuses, or does not, unlike its ranges",
         arrays["replay"] != all_ranges_reuse,
     )
+    forwards = np.zeros(len(all_ranges_reuse), np.bool_)
+    forwards[list(ranges.whole_forwards)] = True
+    computes = forwards[:, None, None, None] & (reused < of_range)
+    yield "reused", "tokens that compute in a forward that reuses as a whole", computes
     scores = arrays.get("range_tas")
     if scores is not None and isinstance(meta.tau, float):
         above_tau = scores.astype(np.float64) > meta.tau  # NaN, where a range has none, is not
