@@ -63,12 +63,9 @@ def run(
         MisfitError: The design does not fit, and that was not allowed.
     """
     work = None if workload is None else workload_of(workload)
-    if not isinstance(design, Design):
-        design = open_design(str(design), workload=work)
+    design = _opened(design, work)
     if isinstance(traces, Trace | str | Path):
         traces = [traces]
-    if work is not None and work.kind in SAMPLES:
-        design = for_work(design, work)
     sources = replace(sources_of(design, traces, work, resample_seed), replays=replays)
     video = sources.video
     sources.check_sets(video)
@@ -101,6 +98,15 @@ def run(
         interpolated=interpolated,
         head_misfits=_head_misfits(design, sources, video),
     )
+
+
+def _opened(design: Design | str | Path, work: Workload | None) -> Design:
+    """A design, or that of a file or a name, with the model and sample that a workload names."""
+    if not isinstance(design, Design):
+        design = open_design(str(design), workload=work)
+    if work is not None and work.kind in SAMPLES:
+        design = for_work(design, work)
+    return design
 
 
 def _misfit_error(design: Design, fit: FitReport) -> MisfitError:
