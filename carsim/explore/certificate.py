@@ -195,6 +195,7 @@ def _refusal(place: str, problem: str) -> InputError:
 
 
 def _checked_share(document: Mapping[str, Any], place: str) -> float:
+    """The share ``within`` of a certificate, which has to be at least 0 and below 1."""
     within = document.get("within")
     if not isinstance(within, int | float) or not 0 <= within < 1:
         raise _refusal(place, f"has no share of at least 0 and below 1 ({within!r})")

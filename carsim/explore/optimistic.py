@@ -336,6 +336,7 @@ class Optimist:
         return box.space.base.machine.weight_sharing == "broadcast"
 
     def _simulated_work(self, design: Design) -> Work | None:
+        """Work of a design by kind of phase, from its simulation; None where it is refused."""
         if design.machine.overheads.kernels:
             return None  # times of a table do not follow from work
         (measured,) = self._bench.measure([self._bench.fitted(design)])

@@ -329,6 +329,7 @@ class _Solver:
         """First and last value around the answer at which the metrics of the target are equal."""
 
         def is_equal(level: Level) -> bool:
+            """All metrics of the target are those of the answer."""
             figures = level.figures
             assert answer.figures is not None
             return figures is not None and all(

@@ -509,6 +509,7 @@ def _step(stop: Stop, tell: Tell) -> Step:
     last_told_at = started_at
 
     def step(done: int, designs: int) -> None:
+        """Tell that bounds of some designs are done, unless it was told a moment ago."""
         nonlocal last_told_at
         if stop():
             raise KeyboardInterrupt(f"{GOES_ON}, with bounds from the beginning")

@@ -235,6 +235,7 @@ class MachineArrays:
             return column
 
         def array_laid_out(array: ArrayNumbers) -> ArrayNumbers:
+            """Sizes of an array, each design once for each of its cases."""
             return array._replace(
                 rows=laid_out(array.rows),
                 cols=laid_out(array.cols),
@@ -432,6 +433,7 @@ def _core_rate(hardwares: Sequence[Hardware]) -> Rate | None:
 
 
 def _array_numbers(arrays: Sequence[Array]) -> ArrayNumbers:
+    """Sizes of the arrays of several designs, side by side; their dataflow is one."""
     return ArrayNumbers(
         rows=_column([array.rows for array in arrays]),
         cols=_column([array.cols for array in arrays]),

@@ -405,6 +405,7 @@ def make_batches(decisions: Decisions, batch: int, tokens_per_step: int = 1) -> 
         further[name] = np.moveaxis(of_rows.reshape(steps, layers, n_batches, batch), 2, 0)
 
     def mean(of_heads: NDArray[Any]) -> NDArray[np.int64]:  # [S, L, KV, rows] -> [G, S, L]
+        """Mean over the heads and rows of each batch, rounded up."""
         # Heads are summed first, which takes a third of the time.
         of_rows = of_heads.sum(axis=2, dtype=np.int64)[..., batched_rows]
         summed = of_rows.reshape(steps, layers, n_batches, batch).sum(axis=-1)

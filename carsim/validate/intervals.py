@@ -755,6 +755,8 @@ def _are_alike(one: Predicted, other: Predicted) -> tuple[bool, bool]:
 
 
 class _KindOfModel(NamedTuple):
+    """Precision and family of a model, which decide whether a row may calibrate for another."""
+
     weight_bits: float
     activation_bits: float
     family: str

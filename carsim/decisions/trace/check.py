@@ -187,6 +187,7 @@ def _of_ranges(arrays: Arrays, meta: TraceMeta, ranges: RangesMeta) -> Iterator[
 def _of_decision(
     arrays: Arrays, meta: TraceMeta, decision: str, order: StepOrder
 ) -> Iterator[Contradiction]:
+    """Contradictions between who replays, scores, and the threshold of one decision."""
     replay_name, tas_name = arrays_of(decision)
     replay = arrays[replay_name]
     tas = arrays[tas_name]
@@ -203,6 +204,7 @@ def _of_decision(
 
 
 def _of_reads(arrays: Arrays, meta: TraceMeta) -> Iterator[Contradiction]:
+    """Contradictions between what attention read, the context, and what the cache held."""
     attention = meta.attention
     per_frame = meta.tokens_per_frame
     tokens = arrays["kv_tokens"].astype(np.int64)

@@ -107,6 +107,7 @@ class NpzArchive:
             return array
 
     def _header(self, name: str) -> Header:
+        """Shape and type of an array, from the beginning of its file; objects are refused."""
         with self._blaming(name, "unreadable header"):
             with self._zip.open(self._infos[name]) as packed:
                 stream = io.BytesIO(packed.read(_HEADER_BYTES))
