@@ -241,7 +241,7 @@ class Sources:
 
     @property
     def reuse(self) -> TokenReuse | None:
-        """What tokens of forwards reuse; None where whole rows decide."""
+        """Outputs that tokens of forwards reuse; None where whole rows decide."""
         if self.replays:
             for trace in self.traces:
                 ranges = trace.meta.ranges

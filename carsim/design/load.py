@@ -37,7 +37,7 @@ PRESET_SECTIONS = ("board", "model", "energy")
 MODEL_FILE = "model.from"
 MODEL_PRESET = "model.preset"
 PRESET_PATHS = (*(f"{section}.preset" for section in PRESET_SECTIONS), MODEL_FILE)
-"""What a section may start from; it is merged beneath what the design says."""
+"""Sections that may start from a preset, which is merged beneath what the design says."""
 
 OVERHEADS_FILE = "machine.overheads.from"
 

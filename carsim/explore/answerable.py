@@ -41,13 +41,13 @@ ONLY_IN_RUNS = tuple(end for name in OF_BANDWIDTH for end in INTERVALS[name])
 """Metrics that ``carsim run`` alone computes: it simulates both ends of the bandwidth."""
 
 MAKERS = ("decoder", "network")
-"""What makes a video or a text, where that decides if a metric has a value."""
+"""Kind of model that makes a video or a text, where that decides if a metric has a value."""
 
 CURE = "take another metric ('carsim config metrics' lists them)"
 
 
 class _Example(NamedTuple):
-    """What one combination of deciding values says of all points that have it.
+    """Figures and facts of one combination of deciding values, and of all points that have it.
 
     Attributes:
         work: Kind of work, ``video`` or ``text``.

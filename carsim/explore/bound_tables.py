@@ -154,7 +154,7 @@ def decided(point: Asked, evaluator: Evaluator) -> Cell:
 
 
 class _Shared(NamedTuple):
-    """What designs share whose work is computed at once."""
+    """Facts that designs share whose work is computed at once."""
 
     structure: str
     tile_kib: float

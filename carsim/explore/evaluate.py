@@ -242,7 +242,7 @@ class Fitted:
 
 
 class _Decided(NamedTuple):
-    """What points share whose decisions, policies and structures are equal."""
+    """Objects that points share whose decisions, policies and structures are equal."""
 
     structure: str
     variant: Variant

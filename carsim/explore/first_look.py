@@ -54,7 +54,7 @@ class FirstLook:
 
     @property
     def text(self) -> str:
-        """What was found, in one line."""
+        """The best design of the first look, in one line."""
         tried = f"{self.tried} designs spread over the grid"
         if self.best is None:
             return f"none of {tried} fits and meets the constraints; bounds of all are next"

@@ -256,7 +256,7 @@ class Optimist:
         return intervals
 
     def lacks(self, box: Box) -> str:
-        """What no machine of the box fits for; empty if one may fit.
+        """Parts that are too small in every machine of the box; empty if one may fit.
 
         Raises:
             InputError: The workload does not suit the machines.

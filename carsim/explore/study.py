@@ -179,7 +179,7 @@ class Study:
 
     @property
     def assumed(self) -> str:
-        """What is assumed of all points, in one line; the axes that vary it are named."""
+        """Assumptions of all points, in one line; axes that vary them are named."""
         axis_of_path = {path: axis.name for axis in self.axes for path in axis.paths}
         # A preset of the model or the board is merged beneath the file, which is read again then.
         fixed_fields = {

@@ -457,7 +457,7 @@ class _Work:
         self._processor_s = chooser.processor_s
 
     def progress(self) -> Progress:
-        """How far it is."""
+        """Progress of the call so far."""
         return Progress(
             total=self._chooser.total,
             evaluated=self._evaluated,

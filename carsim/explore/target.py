@@ -171,7 +171,7 @@ def check_target(target: Expression) -> None:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked for.
+    """A search as it is asked for: workload, target and boards.
 
     Attributes:
         workload: What is decoded.
@@ -463,7 +463,7 @@ class _Search:
 
     @staticmethod
     def _key(space: Space, values: Values) -> MachineKey:
-        """What tells a machine from all others of the search."""
+        """Key of a machine among all of the search."""
         return space.board, space.bits, *(values[name] for name in space.axes)
 
     def _fitted(self, space: Space, values: Values) -> Fitted | None:

@@ -50,7 +50,7 @@ DENSE = "dense"
 
 
 class Measured(NamedTuple):
-    """What the league measured of a trick.
+    """Measurements of a trick in the league.
 
     Attributes:
         density: Share of the context that a step reads.
@@ -163,7 +163,7 @@ def tricks_table(tricks: tuple[Trick, ...]) -> Table:
 
 
 class _Combination(NamedTuple):
-    """What a trick is made of.
+    """Parts of a trick.
 
     Attributes:
         attention: Name of an attention policy, see :func:`attentions`.
@@ -323,7 +323,7 @@ class _Bench:
 
 
 def _lacks(fit: FitReport) -> str:
-    """How much of what is missing, in words; empty if all fits."""
+    """Missing amounts of each part, in words; empty if all fits."""
     return "; ".join(
         f"{amount(row.needed - row.available, row.unit)} of {row.what}"
         for row in fit.rows

@@ -450,7 +450,7 @@ def identity(given: object) -> Hashable:
 
 
 def _numbers_of(cases: Cases, designs: int) -> tuple[Hashable, Ints]:
-    """What n cases have in common, and the numbers in which they may differ, int64[k, n]."""
+    """Key of what n cases have in common, and the numbers in which they may differ, int64[k, n]."""
     reads = cases.reads
     rows = cases.rows
     assert rows is not None

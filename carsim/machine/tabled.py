@@ -16,7 +16,7 @@ from carsim.program.reads import Reads
 
 
 class CoreReplays(NamedTuple):
-    """What replay asks of each core besides the rows that it computes, in n phases.
+    """Work of replay on each core besides the rows that it computes, in n phases.
 
     Attributes:
         replaying: Rows whose cached outputs a core adds, [n, C].

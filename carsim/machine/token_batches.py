@@ -52,12 +52,12 @@ class TokenBatches:
 
     @property
     def reuse(self) -> TokenReuse:
-        """What tokens reuse."""
+        """Outputs that tokens reuse."""
         return TokenReuse(self.source, self.whole_forwards is not None)
 
     @property
     def kind(self) -> Hashable:
-        """What is equal in decisions that can be simulated together."""
+        """Key that is equal in decisions which can be simulated together."""
         forwards = None if self.whole_forwards is None else self.whole_forwards.tobytes()
         return self.source, self.per_range, forwards
 

@@ -51,7 +51,7 @@ Progress = Callable[[float, float, str], None]
 
 @dataclass(frozen=True)
 class Wish:
-    """What to measure.
+    """A measurement as it is asked for.
 
     Attributes:
         model: Name of a decoder.
@@ -75,7 +75,7 @@ class Wish:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What two runs must share for their rounds to be pooled."""
+        """Fields that two runs must share for their rounds to be pooled."""
         lists = {
             key: list(value) if isinstance(value, tuple) else value
             for key, value in asdict(self).items()
@@ -200,7 +200,7 @@ def _plan(wish: Wish, workers: int) -> tuple[Setting, ...]:
 
 
 def _setup(wish: Wish, folder: Path) -> dict[str, Any]:
-    """What is known of the measurement in a folder, or a new record.
+    """The record of the measurement in a folder, or a new one.
 
     Raises:
         InputError: Another measurement is there, or files that are none.

@@ -55,7 +55,7 @@ def reads_what_it_says(policy: AttentionPolicy) -> None:
 
 
 def _reads_are_stated(policy: AttentionPolicy, setting: Setting, log: DecodedLog) -> None:
-    """What was read in a decoding is what the policy states of its reads.
+    """Check that a decoding has read what the policy states of its reads.
 
     Args:
         policy: The policy.

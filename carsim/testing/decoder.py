@@ -31,7 +31,7 @@ MASK = np.array([[1, 1, 1, 1], [0, 0, 1, 1], [0, 0, 0, 1], [0, 1, 1, 1]], bool)
 
 
 class Setting(NamedTuple):
-    """What a kind is tried on.
+    """Prompts and frames on which a kind is tried.
 
     Attributes:
         words: In messages.

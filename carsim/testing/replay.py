@@ -133,7 +133,7 @@ def keeps_its_state(rule: ReplayRule) -> None:
 
 
 def counts_its_work(rule: ReplayRule) -> None:
-    """What is stated of keys, held bytes and operations is no less than what the rule does."""
+    """Stated keys, held bytes and operations are no less than those that the rule takes."""
     for shape in (WHOLE, MachineShape(8, 4, 16, 128, Fraction(8))):
         traced = rule.traced(shape)
         stated = rule.work(shape)

@@ -235,7 +235,7 @@ def expected_table(systems: Iterable[PublishedSystem], prefix: str = "") -> dict
 
 
 def without_system(systems: Iterable[PublishedSystem], tested: PublishedSystem) -> Expected:
-    """What is expected of a system from the rows of all others."""
+    """Expected factor and interval of a system, from the rows of all others."""
     return _without_system(systems, tested)[0]
 
 

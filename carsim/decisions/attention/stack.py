@@ -147,7 +147,7 @@ class Stack(AttentionPolicy):
         return [policy.begin(cache) for policy in self.policies]
 
     def prompt_mask(self, valid: Bools) -> Bools:
-        """What every policy lets a prompt see."""
+        """Slots of a prompt that every policy lets be seen."""
         masks = [policy.prompt_mask(valid) for policy in self.policies]
         return np.logical_and.reduce(masks)
 
@@ -224,7 +224,7 @@ class Stack(AttentionPolicy):
         return min(policy.kept_key_heads(n_kv_heads) for policy in self.policies)
 
     def pooled(self, heads: Array) -> Array:
-        """What the one policy makes of a group that shares heads."""
+        """Heads of a group that shares keys, as the one policy pools them."""
         sharing = [policy for policy in self.policies if policy.shares_heads]
         policy = sharing[0] if sharing else self.policies[0]
         return policy.pooled(heads)
@@ -250,7 +250,7 @@ class Stack(AttentionPolicy):
         return all(policy.reads_all_held for policy in self.policies)
 
     def held(self, context: Ints) -> Ints:
-        """What the policy holds that holds least."""
+        """Tokens that the policy holds which holds fewest."""
         return np.minimum.reduce([policy.held(context) for policy in self.policies])
 
     def keys_kept(self, context: Ints, distance: int) -> Ints:
@@ -304,13 +304,13 @@ class Stack(AttentionPolicy):
                 chooses = policy.kind
 
     def forward_keys(self, queries: int, keys: Ints, share_done: Array) -> Ints:
-        """What is left by all policies, one after the other."""
+        """Keys that all policies leave, one after the other."""
         for policy in self.policies:
             keys = policy.forward_keys(queries, keys, share_done)
         return keys
 
     def forward_held(self, queries: int, keys: Ints) -> Ints:
-        """What the policy holds that holds least."""
+        """Tokens that the policy holds which holds fewest."""
         return np.minimum.reduce([policy.forward_held(queries, keys) for policy in self.policies])
 
     def forward_work(self, shape: ForwardShape, keys: Ints) -> SideWork:
@@ -331,7 +331,7 @@ class Stack(AttentionPolicy):
         return total
 
     def cross_keys(self, text: int) -> int:
-        """What is left by all policies, one after the other."""
+        """Keys that all policies leave, one after the other."""
         for policy in self.policies:
             text = policy.cross_keys(text)
         return text
@@ -369,7 +369,7 @@ _ONCE = {
 def _opposed(
     policy: AttentionPolicy, words: str, opposed: list[AttentionPolicy], opposed_words: str
 ) -> "Iterator[str]":
-    """What a policy does, and what each of the policies does that contradict it."""
+    """Contradictions in words: what a policy does, and what each opposed policy does."""
     for partner in opposed:
         yield f"{policy.kind} {words}, and {partner.kind} {opposed_words}"
 

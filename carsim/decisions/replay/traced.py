@@ -89,7 +89,7 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class Traced:
-    """What a rule does for one row in one layer of one step.
+    """Work and inputs of a rule for one row in one layer of one step.
 
     Attributes:
         stage: Where its decision is known.

@@ -56,13 +56,13 @@ class Ledger:
         return Tracked(values, self, Origin(name, ids))
 
     def elements(self, name: str) -> int:
-        """How many elements of a source were used."""
+        """Number of elements of a source that were used."""
         return int(self.used[name].sum()) if name in self.used else 0
 
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """Where elements come from.
+    """Source of elements.
 
     Attributes:
         name: Name of the source.

@@ -226,7 +226,7 @@ class Trace:
 
     @cached_property
     def contradicts_scores(self) -> bool:
-        """Its decisions are not those of its scores, as of no trace that was opened."""
+        """Decisions are not those that follow from its scores; never so of a trace from a file."""
         if self.path is not None:
             return False
         if self.meta.never_replays:
