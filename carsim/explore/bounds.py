@@ -302,7 +302,7 @@ def _timed(
 
 
 class _Memories(NamedTuple):
-    """How fast memories and buffers let bytes through; M memories.
+    """Rates, latencies and slots of memories and buffers; M memories.
 
     Attributes:
         rates: Bytes a cycle, [..., M].

@@ -34,6 +34,7 @@ def _counts(what: str, counts: Any, context: Ints) -> str:
 
 
 def _reads(answer: KvReads, policy: AttentionPolicy, context: Ints) -> str:
+    """Problem of reads: no whole numbers, beyond the context, or more runs than keys; or none."""
     tokens = np.asarray(answer.tokens)
     problem = _counts("keys", tokens, context) or _counts("runs", answer.runs, context)
     if not problem and (answer.runs > tokens).any():
@@ -46,6 +47,7 @@ def _reads_at(answer: KvReads, policy: AttentionPolicy, at: CacheAt) -> str:
 
 
 def _full_tokens(answer: Ints, policy: AttentionPolicy, tokens: Ints, tokens_per_frame: int) -> str:
+    """Problem of tokens at full precision: no whole numbers, or more than there are; or none."""
     # Proofs of ranges ask with Python's integers, which an array holds as objects.
     if np.asarray(tokens).dtype == object:
         answer = np.asarray(answer).astype(np.int64)
@@ -54,6 +56,7 @@ def _full_tokens(answer: Ints, policy: AttentionPolicy, tokens: Ints, tokens_per
 
 
 def _far_tokens(answer: Ints, policy: AttentionPolicy, tokens: Ints, tokens_per_frame: int) -> str:
+    """Problem of tokens in the second memory, where the newest one may not be; or none."""
     problem = _full_tokens(answer, policy, tokens, tokens_per_frame)
     if not problem and (np.asarray(tokens) - answer < 1).any():
         return "moves the newest token to the second memory"
@@ -85,6 +88,7 @@ def _reads_aligned(answer: bool, policy: AttentionPolicy, distance: int) -> str:
 
 
 def _work(answer: SideWork, policy: AttentionPolicy, context: Ints, *sizes: int) -> str:
+    """Problem of some work: amounts are not whole, negative, or of another shape; or none."""
     for name, amount in vars(answer).items():
         amounts = np.asarray(amount)
         if amounts.dtype.kind not in "iu":
@@ -101,6 +105,7 @@ def _side_bytes(answer: Ints, policy: AttentionPolicy, context: Ints, *sizes: in
 
 
 def _unit(answer: SelectionUnit, policy: AttentionPolicy) -> str:
+    """Problem of a unit: a size is no whole number of at least 0; or none."""
     for name, amount in vars(answer).items():
         if not isinstance(amount, int | np.integer) or amount < 0:
             return f"gives {name} of {amount!r}: a whole number of at least 0 can be"
@@ -110,6 +115,7 @@ def _unit(answer: SelectionUnit, policy: AttentionPolicy) -> str:
 def _select(
     answer: Selection, policy: AttentionPolicy, state: Any, layer: int, query: Query
 ) -> str:
+    """Problem of a selection: window, mask or bias of a wrong shape, or a bias of NaN; or none."""
     rows, n_kv_heads, end = query.keys.shape[:3]
     if not 0 <= answer.start < end:
         return f"gives a window from slot {answer.start} of {end}"
