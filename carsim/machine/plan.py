@@ -214,6 +214,8 @@ class Plan:
         program = self.program(decided=False)
         layers = program.skipping_layers
         followed = {block.follows for block in program.skipped if block.follows is not None}
+        if not followed:
+            return np.zeros(batches.replay.shape[:2], np.int64)
         of_decisions = [
             batches.by_name([name])[name].of_layers(layers) for name in sorted(followed)
         ]
