@@ -70,6 +70,8 @@ OBJECTIVES = [
     *("latency_s", "energy_per_video_j", "dsp", "bram36", "fill", "tokens_per_s"),
     *("expected_seconds_per_video", "expected_tokens_per_s_low"),
     *("frames_per_s", "energy_per_token_j", "memory_used_gb", "replay_eligible", "body_latency_s"),
+    *("average_power_w", "energy_above_idle_per_video_j", "memory_gb_per_video"),
+    *("first_token_s", "prefill_s"),
 ]
 
 

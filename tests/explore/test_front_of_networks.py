@@ -93,6 +93,7 @@ AXES: dict[str, list[Any]] = {
 OBJECTIVES = [
     *("latency_s", "seconds_per_video", "energy_per_video_j", "dsp", "frames_per_s"),
     *("energy_per_token_j", "expected_seconds_per_video", "fill", "memory_used_gb"),
+    *("average_power_w", "energy_above_idle_per_video_j", "memory_gb_per_video", "prefill_s"),
 ]
 
 
