@@ -1,7 +1,9 @@
 """By how much the MLPs of a model stretch a change: quotients of output and input changes.
 
-An operator is Lipschitz continuous with a constant that is at least each such quotient. Changes are
-those from one frame to the next at the same place, in Euclidean norm, under dense decoding.
+An MLP is Lipschitz continuous with a constant that is at least each such quotient. Changes are
+those from one frame to the next at the same place, in Euclidean norm, under dense decoding. The
+input is that of the MLP, behind its norm. The whole layer is no function of its input alone, as its
+attention sees other keys in each frame.
 """
 
 from dataclasses import dataclass, field
@@ -14,35 +16,32 @@ from studies.whole import Seen
 
 @dataclass(eq=False)
 class Stretching:
-    """Quotients of one row: of the MLP alone, and from the layer's input to the MLP's output.
+    """Quotients of the MLPs of one row.
 
     Attributes:
-        before: By layer: MLP input, layer input and MLP output of the frame before.
-        quotients: By operator: arrays of quotients.
+        before: By layer: MLP input and MLP output of the frame before.
+        quotients: Arrays of quotients.
     """
 
-    before: dict[int, tuple[Array, Array, Array]] = field(default_factory=dict)
-    quotients: dict[str, list[Array]] = field(default_factory=dict)
+    before: dict[int, tuple[Array, Array]] = field(default_factory=dict)
+    quotients: list[Array] = field(default_factory=list)
 
     def look(self, seen: Seen) -> None:
-        """Take the inputs and outputs of a layer of a frame."""
-        layer_input = seen.before[-len(seen.u) :]
+        """Take the input and output of the MLP of a layer of a frame."""
         output = seen.fresh
         if seen.layer in self.before:
-            u_then, input_then, output_then = self.before[seen.layer]
+            input_then, output_then = self.before[seen.layer]
+            moved = np.linalg.norm(seen.u - input_then, axis=-1)
             change = np.linalg.norm(output - output_then, axis=-1)
-            for name, moved in (("mlp", seen.u - u_then), ("layer", layer_input - input_then)):
-                length = np.linalg.norm(moved, axis=-1)
-                has_moved = length > 0
-                self.quotients.setdefault(name, []).append(change[has_moved] / length[has_moved])
-        self.before[seen.layer] = (seen.u, layer_input, output)
+            has_moved = moved > 0
+            self.quotients.append(change[has_moved] / moved[has_moved])
+        self.before[seen.layer] = (seen.u, output)
 
     def figures(self) -> dict[str, float]:
         """Columns of the table: largest, median, and the share above 1."""
-        columns = {}
-        for name, parts in self.quotients.items():
-            quotients = np.concatenate(parts)
-            columns[f"{name}_largest"] = float(quotients.max())
-            columns[f"{name}_median"] = float(np.median(quotients))
-            columns[f"{name}_above_1"] = float((quotients > 1).mean())
-        return columns
+        quotients = np.concatenate(self.quotients)
+        return {
+            "mlp_largest": float(quotients.max()),
+            "mlp_median": float(np.median(quotients)),
+            "mlp_above_1": float((quotients > 1).mean()),
+        }

@@ -30,11 +30,13 @@ def test_every_claim_has_a_place_a_reason_and_a_verdict() -> None:
     assert all(row[name] for row in rows for name in COLUMNS)
     assert all((row["command"] == "none") == (row["result"] == "not tested") for row in rows)
     assert len({row["claim"] + row["paper"] for row in rows}) == len(rows)
-    agree, contradict, cannot = (verdicts[each] for each in VERDICTS)
+    agree, contradict, undecided, cannot = (verdicts[each] for each in VERDICTS)
     readme = " ".join((ROOT / "studies/claims/README.md").read_text(encoding="utf-8").split())
     assert f"Of {len(rows)} claims of" in readme
     assert f"{agree} agree with" in readme
-    assert f"{contradict} are contradicted, and {cannot} cannot" in readme
+    assert f"{contradict} are contradicted, {undecided} are undecided" in readme
+    assert f"and {cannot} cannot" in readme
+    assert all(("detectable" in row["result"]) == (row["verdict"] == "undecided") for row in rows)
 
 
 def test_every_command_exists() -> None:

@@ -219,6 +219,22 @@ def test_expected_times_are_bounded_though_their_factor_varies(tmp_path):
     }
 
 
+def test_bounds_of_power_traffic_and_prompts_hold_and_leave_designs_out(tmp_path):
+    axes = {**CLOCKS, "machine.array.cols": [4, 16], "board.dsp": [40, 2520]}
+    for goals in (
+        ["average_power_w", "dsp"],
+        ["average_power_w", "seconds_per_video"],
+        ["energy_above_idle_per_video_j", "memory_gb_per_video"],
+        ["first_token_s", "dsp"],
+    ):
+        study = make_study(tmp_path, axes=axes, objectives=goals, baseline=False)
+        check(study)
+        bounds, _ = bounds_of(GridStudy(study))
+        assert np.isfinite(bounds).all()
+        assert (bounds[:, 0] > 0).all()
+        assert len(sweep(study, workers=0, front_only=True)) < len(bounds)
+
+
 def test_a_constant_factor_is_known_to_the_study(tmp_path):
     study = make_study(tmp_path, axes=CLOCKS, objectives=["expected_latency_s"])
     assert study.expected.title == "11 published FPGA systems"

@@ -20,6 +20,7 @@ from carsim.report.figures.plot import Panel, Plot, Series
 LABEL_PT = 7.5
 """Type of labels beside bars and points."""
 INSIDE: dict[str, Any] = {
+    "zorder": 6,  # above the heads of arrows, which are annotations of zorder 3
     "fontsize": 7.0,
     "bbox": {"facecolor": "white", "alpha": 0.85, "pad": 0.8, "linewidth": 0},
 }
@@ -59,12 +60,16 @@ CHARACTERS_PER_INCH = {"usual": 13, "paper": 18}
 """Width of text in a legend, by the look of a plot."""
 MARK_CHARACTERS = {"usual": 9, "paper": 6}
 """Width of the mark of a legend's entry, and of the gap to the next."""
+TITLE_LINE_IN = 0.2
+"""Height of a line of a title."""
 PAPER_TRACK_IN = 0.17
 """Height of a track of a timeline in print."""
 
 
 def on_paper(plot: Plot, width_in: float, look: Literal["usual", "paper"] = "usual") -> Plot:
     """The plot at a width: that of a column, say. Its caption is the paper's, so it has no title.
+
+    A timeline keeps its title, but for a paper.
 
     Panels that would be too narrow beside each other go below each other.
 
@@ -101,7 +106,10 @@ def on_paper(plot: Plot, width_in: float, look: Literal["usual", "paper"] = "usu
         tall = {"x": 1.3, "beside": max(1 / count, LEAST_TALL)}.get(plot.shares, float(count))
         height = min(height, LEAST_IN + ASPECT * width_in * tall)
         height += LEGEND_LINE_IN * legend_lines  # which the plot itself keeps
-    return replace(plot, title="" if not plot.misfit else plot.title, size_in=(width_in, height))
+    has_title = plot.misfit or (plot.keeps_title and look == "usual")
+    if has_title and not plot.misfit:
+        height += TITLE_LINE_IN * len(textwrap.wrap(plot.title, style.title_width(width_in)))
+    return replace(plot, title=plot.title if has_title else "", size_in=(width_in, height))
 
 
 def draw(plot: Plot) -> Figure:

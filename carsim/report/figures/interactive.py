@@ -189,6 +189,8 @@ def _bars(series: Series) -> Json:
     bars |= {"width": series.height, "marker": {"color": series.colour, "pattern": pattern}}
     place = "inside" if series.inside else "auto"
     texts = [escaped(text) for text in series.text]
+    if series.inside:  # arrows are drawn above bars, and their heads are where a bar begins
+        bars["insidetextanchor"] = "end"
     return bars | {"text": texts, "textposition": place, "textangle": 0}
 
 

@@ -228,6 +228,7 @@ def layer_plot(step: LayerStep) -> Plot:
         alt="Work and waits over time, by policy and track",
         caption=f"{_durations(step)} Grey: waits. Numbers: the sequences that a core computes.",
         hint=HINT,
+        keeps_title=True,
         size_in=(10.0, 1.8 + LINE_IN * lines),
         shares="x",
     )
@@ -378,7 +379,7 @@ def _long(timeline: Timeline, name: str) -> Iterator[Arrow]:
 
 
 def waits_table(step: LayerStep) -> Table:
-    """The longest waits of cores, by policy: for what, and cycles.
+    """The longest waits of cores, by policy: for what, microseconds and cycles.
 
     Waits of a core for the same, such as for another core at each group of tiles, are added up.
     """
@@ -391,8 +392,20 @@ def waits_table(step: LayerStep) -> Table:
                 what = piece.note.replace(f" {cycles:,} cycles", "", 1)
                 cycles_of[policy, what] += cycles
     rows = [
-        (policy, what, Figure(f"{cycles:,}", float(cycles)))
+        (policy, what, *_time_of(cycles, step.clock_mhz))
         for (policy, what), cycles in cycles_of.most_common(MOST_WAITS)
     ]
     title = f"The longest waits, step {step.step}, layer {step.layer}"
-    return Table(("policy", "what happens", "cycles"), tuple(rows), title=title, text_columns=2)
+    headings = ("policy", "what happens", "time [us]", "cycles")
+    return Table(headings, tuple(rows), title=title, text_columns=2)
+
+
+def _time_of(cycles: int, per_us: float) -> tuple[Figure, Figure]:
+    """A time as two figures of a table: in microseconds, as on the axis of the figure, and cycles.
+
+    Args:
+        cycles: The time.
+        per_us: Cycles per microsecond.
+    """
+    time_us = cycles / per_us
+    return Figure(f"{time_us:,.4g}", time_us), Figure(f"{cycles:,}", float(cycles))

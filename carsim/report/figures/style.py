@@ -15,6 +15,8 @@ if TYPE_CHECKING:  # 0.4 s; imported by what draws files
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
 GREY, MIDDLE_GREY, LIGHT_GREY = "#7F7F7F", "#A6A6A6", "#D9D9D9"
+MEMORY_GREY, PALE_GREY = "#BFBFBF", "#E8E8E8"
+"""Greys of waits for a memory and of idling, which are often next to each other."""
 VIOLET, OLIVE, BROWN, MINT = "#7733CC", "#999933", "#994411", "#66EEBB"
 """Further colours, of policies that are not shipped."""
 
@@ -77,6 +79,11 @@ def style(look: str = "usual") -> AbstractContextManager[None]:
     return mpl.rc_context(_PAPER if look == "paper" else _RC)
 
 
+def title_width(width_in: float) -> int:
+    """Characters in a line of the title of a figure of a width in inches."""
+    return round(width_in * CHARACTERS_PER_INCH)
+
+
 def new_figure(width_in: float, height_in: float, title: str, *, misfit: bool) -> "Figure":
     """An empty figure with its title, in red if it is of a design that does not fit."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -85,6 +92,6 @@ def new_figure(width_in: float, height_in: float, title: str, *, misfit: bool) -
     figure = Figure(figsize=(width_in, height_in), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
     look: Any = {"fontsize": 10.5, "fontweight": "bold", "color": VERMILION if misfit else BLACK}
-    text = textwrap.fill(title, round(width_in * CHARACTERS_PER_INCH))
+    text = textwrap.fill(title, title_width(width_in))
     figure.suptitle(text, x=0.01, ha="left", **look)
     return figure
