@@ -47,7 +47,8 @@ NAMED_REQUESTERS = 2
 
 
 MOST_TILES = 50_000
-"""Tiles of a phase that are played one by one. A tile takes some 40 us: 2 s for so many."""
+"""Tiles of a phase that are played one by one: 1 s at some 20 us a tile. A layer of Wan 1.3B at
+480p on a ZCU102 has 1.6 million."""
 
 
 class Piece(NamedTuple):
@@ -238,6 +239,11 @@ class PlayedPhase:
             )
         self.outcome: Outcome = outcome(self._phase, self._timing)
 
+    @property
+    def is_played(self) -> bool:
+        """Whether its tiles were played, as there were not too many."""
+        return not isinstance(self._run, Unplayed)
+
     # ------------------------------------------------------------------ who is where
 
     @cached_property
@@ -276,6 +282,13 @@ class PlayedPhase:
         if self._phase.replay is None:
             return ()
         return tuple(np.flatnonzero(self._assigned == REPLAYS).tolist())
+
+    def _operand(self, step: int) -> str:
+        """Name of the operand of a step; what it is, where it has no name, as in forwards."""
+        of_phase = self._phase.steps[step]
+        if of_phase.operand or of_phase.path < 0:
+            return of_phase.operand
+        return "K, V" if of_phase.is_kv else "weights"
 
     def _lane_of(self, place: int) -> int:
         return place if self._phase.lanes > 1 else 0
@@ -349,7 +362,7 @@ class PlayedPhase:
         start = int(of_core[0].start[0])
         end = int(of_core[-1].end[0])
         note = ""
-        if isinstance(self._run, Unplayed):
+        if not self.is_played:
             note = f"{self._tiles:,} tiles are too many to be shown one by one"
         yield Piece(track, "", start=start, end=end, rows=rows, decision=decision, note=note)
         for step in dict.fromkeys(span.step for span in of_core):
@@ -391,13 +404,13 @@ class PlayedPhase:
             cause = f"port {span.state}"
             is_replay = any(other.state == BUSY for other in of_step)
             what = "cached outputs" if is_replay else "writes to be over"
-            if span.step >= 0 and isinstance(self._run, Unplayed):
-                what = f"tiles of {self._phase.steps[span.step].operand}"
+            if span.step >= 0 and not self.is_played:
+                what = f"tiles of {self._operand(span.step)}"
             note = f"{waits} for {what}: port {span.state} is at work"
         elif span.state == EXCHANGE:
             note = f"{track} exchanges activations with other cores for {end - start:,} cycles"
         is_busy = span.state == BUSY
-        operand = self._phase.steps[span.step].operand if is_busy and span.step >= 0 else ""
+        operand = self._operand(span.step) if is_busy and span.step >= 0 else ""
         return Piece(
             track,
             kind,
@@ -423,7 +436,7 @@ class PlayedPhase:
         """
         track = f"core {self._core_at[place]}"
         of_phase = self._phase.steps[step]
-        operand = of_phase.operand
+        operand = self._operand(step)
         for span in of_step:
             if span.state == EXCHANGE:
                 yield self._piece_of(place, span, of_step)
@@ -556,7 +569,7 @@ class PlayedPhase:
         return f" for core{'s' * (len(cores) > 1)} {', '.join(map(str, cores))}"
 
     def _transfer(self, track: str, span: Span, receivers: str) -> Piece:
-        operand = self._phase.steps[span.step].operand if span.step >= 0 else ""
+        operand = self._operand(span.step) if span.step >= 0 else ""
         cycles = int(span.end[0] - span.start[0])
         is_busy = span.state == BUSY
         note = f"{track} moves {operand or span.name}{receivers} for {cycles:,} cycles"

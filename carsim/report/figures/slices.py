@@ -226,7 +226,8 @@ def layer_plot(step: LayerStep) -> Plot:
         _title(step),
         tuple(panels),
         alt="Work and waits over time, by policy and track",
-        caption=f"{_durations(step)} Grey: waits. Numbers: the sequences that a core computes.",
+        caption=f"{_durations(step)} Grey: waits. Numbers: the sequences that a core computes."
+        f"{_unplayed(step)}",
         hint=HINT,
         keeps_title=True,
         size_in=(10.0, 1.8 + LINE_IN * lines),
@@ -244,6 +245,15 @@ def _durations(step: LayerStep) -> str:
         more = f" ({100 * change:+.1f} %)" if timeline.cycles != own_cycles else ""
         texts.append(f"{time_us:,.4g} us under {policy}{more}")
     return f"The layer-step takes {' and '.join(texts)}."
+
+
+def _unplayed(step: LayerStep) -> str:
+    """A sentence on blocks whose tiles are too many; empty if there are none."""
+    titles = [title for timeline in step.timelines.values() for title in timeline.unplayed]
+    if not titles:
+        return ""
+    names = ", ".join(dict.fromkeys(titles))
+    return f" Too many tiles to be shown one by one, at fidelity fluid: {names}."
 
 
 def _title(step: LayerStep) -> str:
