@@ -14,67 +14,56 @@ from carsim.decisions.attention import Draft
 from carsim.decisions.attention.base import Bools
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.structures import Array
+from studies.claims.tables import table
 from studies.content import Row, rows_of
 from studies.frames import OfDraft
-from studies.record import Archive, Ask
+from studies.league.cells import CLIPS as LEAGUE
+from studies.record import Archive
 
 KEEP = 0.25
-CHANCE_SEED = 1
 
 
 class OfPooledQueries(OfDraft):
-    """Draft attention whose queries choose together, block by block.
-
-    A floor draws the blocks once for each block of queries.
-    """
+    """Draft attention whose queries choose together, block by block."""
 
     def _reads(self, layer: int, q: Array, seen: Bools, first: int) -> Bools | None:
         size = self.policy.block_tokens
-        blocks = (first - self.prompt + np.arange(q.shape[2])) // size
-        self._block_of_query = blocks - blocks[0]
+        block_of_query = (first - self.prompt + np.arange(q.shape[2])) // size
         pooled = np.empty_like(q)
-        for block in np.unique(self._block_of_query):
-            mine = self._block_of_query == block
+        for block in np.unique(block_of_query):
+            mine = block_of_query == block
             pooled[:, :, mine] = q[:, :, mine].mean(axis=2, keepdims=True)
         return super()._reads(layer, pooled, seen, first)
 
-    def _drawn(self, shape: tuple[int, ...]) -> Array:
-        heads, _, keys = shape
-        n_blocks = int(self._block_of_query[-1]) + 1
-        of_blocks = super()._drawn((heads, n_blocks, keys))
-        drawn: Array = of_blocks[:, self._block_of_query]
-        return drawn
 
-
-def loss_under(archive: Archive, row: Row, kind: type[OfDraft], chance: int | None) -> float:
-    """Loss of a row under draft attention, nats per token after frame 0."""
-    policy = Draft(keep=KEEP)
-    what = ("claims", kind.__name__, policy, chance, row.prompt, row.codes.tobytes())
+def loss_under(archive: Archive, row: Row, keep: float) -> float:
+    """Loss of a row under draft attention with pooled queries, nats per token after frame 0."""
+    policy = Draft(keep=keep)
+    what = ("claims", "pooled queries", policy, row.prompt, row.codes.tobytes())
 
     def make() -> dict[str, np.ndarray]:
-        reader = kind(policy, archive.config, len(row.prompt), chance)
+        reader = OfPooledQueries(policy, archive.config, len(row.prompt))
         return {"nats": archive.nats_under(reader, row)}
 
     return float(archive.once(what, make)["nats"][TOKENS_PER_FRAME:].mean())
 
 
 def pooling_table(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
-    """Losses over dense decoding, a row for each scene.
+    """Losses over dense decoding, a row for each scene of the league that is wanted.
 
-    Columns: ``keys``: keys are pooled alone; ``both``: queries, too; ``random``: as many blocks,
-    drawn for each block of queries.
+    Columns: ``both``: queries and keys are pooled; ``keys``: keys alone; ``random``: as many
+    blocks, drawn for each query. Those two, and dense decoding, are the league's.
     """
-    rows = rows_of(clips)
-    ways: dict[str, tuple[type[OfDraft], int | None]] = {
-        "keys": (OfDraft, None),
-        "both": (OfPooledQueries, None),
-        "random": (OfPooledQueries, CHANCE_SEED),
-    }
-    table = []
-    for row in rows:
-        (dense,) = archive.decode([Ask(None, row)])
-        line: dict[str, object] = {"clip": row.clip}
-        for name, (kind, chance) in ways.items():
-            line[name] = loss_under(archive, row, kind, chance) - dense.loss
-        table.append(line)
-    return pd.DataFrame(table)
+    nats = table("league/cells").pivot(index="clip", columns="contestant", values="nats")
+    lines = []
+    for row in rows_of(LEAGUE[: len(clips)]):
+        dense = nats.loc[row.clip, "dense"]
+        lines.append(
+            {
+                "clip": row.clip,
+                "both": loss_under(archive, row, KEEP) - dense,
+                "keys": nats.loc[row.clip, f"draft {KEEP:g}"] - dense,
+                "random": nats.loc[row.clip, f"draft {KEEP:g}, random keys"] - dense,
+            }
+        )
+    return pd.DataFrame(lines)
