@@ -10,9 +10,13 @@ from carsim.design import Design
 EIGHT_BITS = {"weights": {"bits": 8}, "kv": {"bits": 8}, "activations": {"bits": 8}}
 
 
+KINDS = ("cross", "none", "sequence", "streams", "depth", "recurrent")
+"""How text enters a diffusion transformer, or the head of a depth encoder."""
+
+
 @st.composite
-def small_networks(draw: st.DrawFn) -> dict[str, Any]:
-    """A small network and its sample."""
+def small_networks(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS) -> dict[str, Any]:
+    """A small network of one of some kinds, and its sample."""
     heads = draw(st.sampled_from([1, 2, 4]))
     width = draw(st.sampled_from([8, 32])) * heads
     layers = draw(st.integers(1, 3))
@@ -20,12 +24,21 @@ def small_networks(draw: st.DrawFn) -> dict[str, Any]:
         **{"n_layers": layers, "hidden_size": width, "n_heads": heads, "n_kv_heads": heads},
         **{"ffn_size": draw(st.sampled_from([16, 40, 384])), "mlp": "plain"},
     }
-    kind = draw(st.sampled_from(["cross", "none", "sequence", "streams", "depth"]))
-    if kind == "depth":
+    kind = draw(st.sampled_from(kinds))
+    if kind in ("depth", "recurrent"):
         network: dict[str, Any] = {
             **{"kind": "depth", "patch_side": 2, "trained_side": 8},
             **{"head_channels": (4, 8, 8, 8), "fusion_channels": 4},
         }
+        if kind == "recurrent":
+            network |= {
+                "registers": draw(st.integers(0, 4)),
+                "head_channels": (4, 8, width, width),
+                "recurrent": {
+                    "iterations": draw(st.integers(1, 3)),
+                    "channels": draw(st.sampled_from([4, 6])),
+                },
+            }
         sample = {"height": 2 * draw(st.integers(1, 5)), "width": 2 * draw(st.integers(1, 5))}
         return {"body": body, "network": network, "sample": sample}
     network = {
@@ -51,9 +64,9 @@ def small_networks(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
-def designs(draw: st.DrawFn) -> Design:
-    """A small network on a small machine."""
-    model = draw(small_networks())
+def designs(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS) -> Design:
+    """A small network of one of some kinds on a small machine."""
+    model = draw(small_networks(kinds))
     base = load_design("zcu102")
     raw = base.model_dump()
     raw["model"] = {

@@ -79,7 +79,8 @@ def exponentials_of(plan: "Plan") -> dict[str, tuple[int, int]]:
             of_steps = np.broadcast_to(op.exponentials, (len(every_step), 1))
             most += len(layers) * int(of_steps.sum())
         least_before, most_before = counts.get(block.name, (0, 0))
-        least = most if block.follows is None else 0
+        is_computed = block.follows is None and not plan.reuses_forwards
+        least = most if is_computed else 0
         counts[block.name] = (least_before + least, most_before + most)
     return counts
 

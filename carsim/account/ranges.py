@@ -249,6 +249,9 @@ def _visits_of_blocks(plan: Plan) -> dict[Block, int]:
         if n_steps:
             for block, layers in plan.program(decided=decided).blocks.items():
                 visits[block] += len(layers) * n_steps
+    if plan.reuses_forwards:  # some of the steps; which ones is not asked
+        for block, layers in plan.of_whole_forwards.program(decided=True).blocks.items():
+            visits[block] += len(layers) * len(plan.steps)
     return visits
 
 

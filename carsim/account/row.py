@@ -311,7 +311,7 @@ def simulate_rows(
         schedule=variant.schedule,
         rule=batches.rule,
         further_rules=batches.further_rules,
-        source=None if batches.tokens is None else batches.tokens.source,
+        reuse=None if batches.tokens is None else batches.tokens.reuse,
     )
     simulations = simulate_policy_on_designs(plan, batches)
     frame_steps = video.tokens_per_frame // plan.tokens_per_step

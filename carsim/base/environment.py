@@ -20,6 +20,7 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasatt
 LIBRARIES = {
     "amaranth": ("Amaranth", "rtl"),
     "dash": ("Dash", "studio"),
+    "diffusers": ("diffusers", "diffusers"),
     "distributed": ("Dask", "cluster"),
     "gguf": ("gguf", "checkpoint"),
     "imageio": ("imageio", "content"),

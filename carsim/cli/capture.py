@@ -32,11 +32,9 @@ if TYPE_CHECKING:
     "--workers",
     type=click.IntRange(1, 256),
     default=2,
-    help="Processes; changes the time and no bit of the result. A checkpoint has one.",
+    help="Processes; changes the time and no bit of the result. A checkpoint or pipeline has one.",
 )
-@click.option(
-    "--device", default="cpu", help="PyTorch device of recipes whose weights are a checkpoint."
-)
+@click.option("--device", default="cpu", help="PyTorch device of a checkpoint or a pipeline.")
 @click.option(
     "--also-from",
     metavar="FOLDER",
@@ -67,8 +65,9 @@ def capture(recipes: tuple[Path, ...], out: Path | None, **given: Any) -> None:
     """Decode a video, really replaying, and write its trace.
 
     Each RECIPE (a YAML file) says what is decoded: content by the reference decoder, prompts by a
-    LLaMA-type checkpoint of Hugging Face (weights: {hf: FOLDER}, which needs the extra hf), or a
-    video in chunks by a small diffusion transformer (network, chunks).
+    LLaMA-type checkpoint of Hugging Face (weights: {hf: FOLDER}, which needs the extra hf), prompts
+    by a pipeline of diffusers (weights: {diffusers: FOLDER}, extra diffusers), or a video in chunks
+    by a small diffusion transformer (network, chunks).
     """
     taus, ratio = given["taus"], given["calibrate"]
     if any(map(isnan, taus)):
@@ -119,18 +118,24 @@ def _capture_all(
     from carsim.decoder.capture import check_needs
     from carsim.decoder.chunked.capture import capture_chunks
     from carsim.decoder.chunked.recipe import ChunkRecipe
-    from carsim.decoder.hf import capture_hf, load_checkpoint
+    from carsim.decoder.hf import capture_hf, capture_pipeline, load_checkpoint, load_pipeline
     from carsim.decoder.hf_recipe import CheckpointRecipe
+    from carsim.decoder.pipeline_recipe import PipelineRecipe
 
     for path, recipe, _ in asked:
         refuse_existing(out or path.parent / recipe.output, overwrite=overwrite)
         check_needs(recipe, path.parent)
     load = lru_cache(maxsize=1)(load_checkpoint)  # once for all thresholds
+    load_parts = lru_cache(maxsize=1)(load_pipeline)
     for path, recipe, options in asked:
         with progress_bar(f"decoding {recipe.name}") as progress:
             if isinstance(recipe, CheckpointRecipe):
                 model = load(path.parent / recipe.weights.hf, dtype=recipe.dtype, device=device)
                 trace = capture_hf(model, recipe, progress=progress)
+            elif isinstance(recipe, PipelineRecipe):
+                parts = path.parent / recipe.weights.diffusers
+                pipeline = load_parts(parts, dtype=recipe.dtype, device=device)
+                trace = capture_pipeline(pipeline, recipe, progress=progress)
             elif isinstance(recipe, ChunkRecipe):
                 trace = capture_chunks(recipe, progress=progress)
             else:
@@ -161,7 +166,9 @@ def _calibrate(parsed: "list[tuple[Path, AnyRecipe]]", ratio: float, workers: in
 
     recipes = [(path, recipe) for path, recipe in parsed if isinstance(recipe, Recipe)]
     if len(recipes) < len(parsed):
-        raise click.UsageError("--calibrate takes neither a checkpoint nor a video in chunks")
+        raise click.UsageError(
+            "--calibrate takes neither a checkpoint, a pipeline nor a video in chunks"
+        )
     for path, recipe in recipes:
         check_needs(recipe.model_copy(update={"quality": None}), path.parent)
     for path, recipe in recipes:

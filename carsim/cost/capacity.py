@@ -52,7 +52,7 @@ from carsim.workload.body import in_window
 from carsim.workload.geometry import Video
 from carsim.workload.model import Model
 from carsim.workload.network import DiffusionTransformer
-from carsim.workload.workload import ReuseSource
+from carsim.workload.workload import ReuseSource, TokenReuse
 
 
 class Content(NamedTuple):
@@ -94,7 +94,7 @@ def capacity(
     rule: ReplayRule | None = FASTCAR,
     kv_held: Ints | None = None,
     *,
-    source: ReuseSource | None = None,
+    reuse: TokenReuse | None = None,
 ) -> tuple[MemoryUse, ...]:
     """Contents of the board's memories, sorted by name, empty memories included.
 
@@ -104,9 +104,15 @@ def capacity(
         rule: Rule of replay; None where nothing ever replays, and nothing is held for it.
         kv_held: int[L], the most tokens that a head of each layer holds at once, where that was
             recorded; None: it follows from the context.
-        source: Outputs that tokens of forwards reuse; None: whole rows decide.
+        reuse: What tokens of forwards reuse; None: whole rows decide.
     """
-    everything = contents(design, video, rule=rule, kv_held=kv_held, source=source)
+    everything = contents(
+        design,
+        video,
+        rule=rule,
+        kv_held=kv_held,
+        reuse=reuse,
+    )
     uses = []
     for name, memory in sorted(design.board.memories.items()):
         of_memory = tuple(content for content in everything if content.memory == name)
@@ -120,7 +126,7 @@ def contents(
     rule: ReplayRule | None = FASTCAR,
     kv_held: Ints | None = None,
     *,
-    source: ReuseSource | None = None,
+    reuse: TokenReuse | None = None,
 ) -> tuple[Content, ...]:
     """Contents that a design keeps in external memory, and where; see :func:`capacity`.
 
@@ -130,13 +136,13 @@ def contents(
         rule: Rule of replay; None where nothing ever replays.
         kv_held: int[L], the most tokens that a head of each layer holds at once; None: from the
             context.
-        source: Outputs that tokens of forwards reuse; None: whole rows decide.
+        reuse: What tokens of forwards reuse; None: whole rows decide.
     """
     placement = design.machine.placement
     model = design.model
     batch = design.policy.batch
     if model.network is not None:
-        return _sample_contents(design, rule, source)
+        return _sample_contents(design, rule, reuse)
     cached = _cached_tokens(design, video, kv_held)
     near_bytes, far_bytes = _kv_bytes(design, video, rule, cached)
     everything = [
@@ -164,13 +170,14 @@ def contents(
 
 
 def _sample_contents(
-    design: Design, rule: ReplayRule | None, source: ReuseSource | None
+    design: Design, rule: ReplayRule | None, reuse: TokenReuse | None
 ) -> tuple[Content, ...]:
     """Contents of a design whose tokens pass a network all together.
 
     Activations of one layer are held for all tokens: the residual, and the widest inputs and
     outputs beside it. A sample in chunks has a cache of keys and values, in place of those among
-    the activations.
+    the activations. Outputs that whole forwards reuse, and those that tokens of the others reuse,
+    lie beside each other.
     """
     placement = design.machine.placement
     model = design.model
@@ -207,11 +214,22 @@ def _sample_contents(
     if policy_bytes:
         everything.append(Content(placement.kv, "data of the policy", nbytes=batch * policy_bytes))
     if rule is not None:
-        program = sample_program(model, design.policy.skip, decided=False, rule=rule, source=source)
+        skip = design.policy.skip
+        program = sample_program(
+            model,
+            skip,
+            decided=False,
+            rule=rule,
+            reuse=reuse,
+        )
+        source = None if reuse is None else reuse.source
         replay_bytes = batch * _reused_bytes(model, program, source)
+        if reuse is not None and reuse.beside_forwards:
+            of_forwards = sample_program(model, skip, decided=False, rule=rule)
+            replay_bytes += batch * _reused_bytes(model, of_forwards, None)
         everything.append(Content(placement.replay, "replay cache", nbytes=replay_bytes))
         rule_bytes = tokens * rule.work(machine_shape(model)).held_bytes
-        if source is not None and rule_bytes and not design.policy.skip.decides_before:
+        if source is not None and rule_bytes and not skip.decides_before:
             nbytes = batch * len(program.skipping_layers) * rule_bytes
             everything.append(Content(placement.replay, "data of the rule", nbytes=nbytes))
     return tuple(everything)

@@ -39,7 +39,7 @@ from carsim.program.sample import sample_program
 from carsim.workload.head import HeadPass, HeadStep
 from carsim.workload.model import USUAL_LAYER, LayerKind
 from carsim.workload.ops import Category
-from carsim.workload.workload import ReuseSource
+from carsim.workload.workload import TokenReuse
 
 Take = Callable[[Block, Schedule | None, Cases], Outcome]
 
@@ -239,7 +239,7 @@ class Phases:
         rule: ReplayRule | None,
         *,
         decided: bool,
-        source: ReuseSource | None = None,
+        reuse: TokenReuse | None = None,
         attention: AttentionPolicy = PLAIN,
         further_rules: FurtherRules = (),
     ) -> Program:
@@ -248,18 +248,22 @@ class Phases:
         Args:
             rule: Rule of replay; None where nothing ever replays.
             decided: Decisions are taken in the step.
-            source: Outputs that tokens of forwards reuse; None where whole rows decide.
+            reuse: What tokens of forwards reuse; None where whole rows decide.
             attention: Attention policy.
             further_rules: Rules of further decisions, by name.
         """
         machine = self.machine
         shares = attention.shares_layers or attention.shares_heads
         sharing = attention if shares else PLAIN
-        key = rule, decided, source, sharing, further_rules
+        key = rule, decided, reuse, sharing, further_rules
         if key not in self._programs and machine.model.network is not None:
             skip = None if rule is None else machine.skip
             self._programs[key] = sample_program(
-                machine.model, skip, decided=decided, rule=rule, source=source
+                machine.model,
+                skip,
+                decided=decided,
+                rule=rule,
+                reuse=reuse,
             )
         if key not in self._programs:
             self._programs[key] = decoder_program(

@@ -78,17 +78,13 @@ def visit_pixels(plan: Plan) -> Iterator[Visits]:
 
 def visit_layer_steps(plan: Plan, batches: Batches, *, detail: bool) -> Iterator[Visits]:
     """The layer-steps: those before anything is decided, then those with decisions."""
-    for decided in (False, True):
-        steps = np.flatnonzero(plan.decided == decided)
-        if not steps.size:
-            continue
-        program = plan.program(decided=decided)
+    for part in plan.parts(batches):
         walk = Walk(
-            plan=plan,
-            program=program,
-            decisions=batches.by_name(program.decisions),
+            plan=part.plan,
+            program=part.program,
+            decisions=part.batches.by_name(part.program.decisions),
             recorded=batches.reads,
-            steps=steps,
+            steps=part.steps,
             detail=detail,
         )
         yield from walk.visits()

@@ -256,6 +256,7 @@ class Queries(ForwardBlock):
                 "attention_qkv",
                 Category.QKV,
                 ops_per_input=NORM_OPS + MODULATE_OPS,
+                name="qkv",
             )
             leaving_bytes = model.activations.bytes_of(body.q_size + self.inner)
             leaving_bytes += model.kv.bytes_of(body.kv_elements)
@@ -363,6 +364,7 @@ class Project(ForwardBlock):
                 "attention_output",
                 Category.OUTPUT,
                 ops_per_output=GATE_OPS,
+                name="out",
             )
             ops = product_ops(
                 model,
@@ -474,9 +476,15 @@ class ForwardMlp(ForwardBlock):
                 Category.MLP,
                 ops_per_input=NORM_OPS + MODULATE_OPS * self.modulated,
                 ops_per_output=GELU_OPS,
+                name="gate_up",
             )
             down = Product(
-                body.ffn_size, body.hidden_size, "mlp", Category.MLP, ops_per_output=GATE_OPS
+                body.ffn_size,
+                body.hidden_size,
+                "mlp",
+                Category.MLP,
+                ops_per_output=GATE_OPS,
+                name="down",
             )
             products = [*self.of_tokens(up), *self.of_tokens(down)]
             ops = product_ops(
@@ -533,12 +541,18 @@ class Refine(ForwardBlock):
 
 @dataclass(frozen=True)
 class Leave(ForwardBlock):
-    """Norm, modulation, and the product that makes patches out of image tokens."""
+    """Norm, modulation, and the product that makes patches out of image tokens.
+
+    Attributes:
+        modulation: A product makes the modulation.
+        keeps: The tokens that enter are written for later forwards, which reuse them as a whole.
+    """
 
     name: ClassVar[str] = "leave"
     title: ClassVar[str] = "patches of tokens"
 
     modulation: bool = False
+    keeps: bool = False
 
     def operations(self, model: Model, reads: Reads | None) -> OpsOf:
         """The product, and that of its modulation."""
@@ -558,9 +572,11 @@ class Leave(ForwardBlock):
                 ops_per_input=NORM_OPS + MODULATE_OPS,
             )
             leaving_bytes = model.activations.bytes_of(network.out_size)
-            return ops + product_ops(
-                model, share, [patches], entering=width, leaving_bytes=leaving_bytes
-            )
+            ops += product_ops(model, share, [patches], entering=width, leaving_bytes=leaving_bytes)
+            if self.keeps:
+                kept_bytes = model.replay.bytes_of(share.m * width)
+                ops[-1] = ops[-1]._replace(replay_bytes=ops[-1].replay_bytes + kept_bytes)
+            return ops
 
         return operations
 

@@ -9,7 +9,7 @@ import numpy as np
 from carsim.base.errors import InputError
 from carsim.decisions.replay import ReplayRule
 from carsim.program.block import Block
-from carsim.program.convolution import dpt_head
+from carsim.program.convolution import Convolve
 from carsim.program.diffusion import (
     AttendAll,
     AttendChunks,
@@ -25,14 +25,16 @@ from carsim.program.diffusion import (
     Text,
     chunk_keys,
 )
+from carsim.program.dpt_head import dpt_head
 from carsim.program.program import TOKEN, Layer, Program
 from carsim.program.reads import Reads
+from carsim.program.recurrent_head import recurrent_head
 from carsim.program.skips import Skip
 from carsim.workload.model import Model
 from carsim.workload.network import DepthEncoder, DiffusionTransformer
 from carsim.workload.ops import Share
 from carsim.workload.sample import Sample
-from carsim.workload.workload import ReuseSource
+from carsim.workload.workload import ReuseSource, TokenReuse
 
 
 def sample_program(
@@ -41,7 +43,7 @@ def sample_program(
     *,
     decided: bool,
     rule: ReplayRule | None = None,
-    source: ReuseSource | None = None,
+    reuse: TokenReuse | None = None,
 ) -> Program:
     """The layers of a forward.
 
@@ -54,11 +56,13 @@ def sample_program(
         skip: What rows skip in forwards that reuse an earlier one; None: nothing is ever reused.
         decided: Decisions are taken in these forwards.
         rule: Rule whose score is computed for each token, where ranges of tokens decide.
-        source: Outputs that tokens reuse; None: whole rows decide.
+        reuse: What tokens reuse; None: whole rows decide.
 
     Raises:
         InputError: Tokens cannot skip what the policy skips.
     """
+    if skip is not None and reuse is not None:
+        _check_parts(skip, reuse)
     network = model.network
     sample = model.sample
     assert network is not None
@@ -67,13 +71,15 @@ def sample_program(
         layers = _depth_layers(model, network, sample)
     else:
         layers = _diffusion_layers(model, network, sample)
-    by_token = skip is not None and source is not None
-    if skip is not None and (skip.compares_forwards or (by_token and skip.decides_before)):
-        layers = [_compare_patches(layer) for layer in layers]
+    if skip is not None and reuse is not None:
+        if reuse.beside_forwards:
+            layers = [_kept_for_forwards(skip.of_forwards, layer) for layer in layers]
+        return _by_token(model, skip.of_tokens, layers, rule=rule, source=reuse.source)
     if skip is not None:
+        skip = skip.of_forwards
+        if skip.compares_forwards:
+            layers = [_compare_patches(layer) for layer in layers]
         layers = [skip.mark(layer, number) for number, layer in enumerate(layers)]
-    if skip is not None and source is not None:
-        return _by_token(model, skip, layers, rule=rule, source=source)
     known_after = _known_before(layers)
     return Program(layers=tuple(layers), known_after=known_after, decided=decided)
 
@@ -97,7 +103,7 @@ def _by_token(
     Args:
         model: The model.
         skip: What tokens skip.
-        layers: Marked layers.
+        layers: The layers, unmarked.
         rule: Rule of their score.
         source: Outputs that they reuse.
     """
@@ -105,6 +111,9 @@ def _by_token(
     if skip.of_whole_forwards:
         cure = "take every_module, by_module, attention_too, attention or mlp"
         raise InputError(place, "skips all layers at once, and tokens decide layer by layer", cure)
+    if skip.compares_forwards or skip.decides_before:
+        layers = [_compare_patches(layer) for layer in layers]
+    layers = [skip.mark(layer, number) for number, layer in enumerate(layers)]
     network = model.network
     sample = model.sample
     assert isinstance(network, DiffusionTransformer)
@@ -151,6 +160,34 @@ def _keeping_keys(block: Block) -> Block:
     if isinstance(block, Queries) and block.follows is not None:
         return replace(block, keeps_keys=True)
     return block
+
+
+def _check_parts(skip: Skip, reuse: TokenReuse) -> None:
+    """Refuse a skip that does not say what both forwards and tokens leave out, or says too much.
+
+    Raises:
+        InputError: The skip does not suit what is reused.
+    """
+    says_both = skip.of_forwards is not skip.of_tokens
+    if reuse.beside_forwards and not says_both:
+        problem = "forwards reuse others, tokens reuse outputs, and it says one of both"
+        cure = (
+            "set policy.skip.kind=forwards_and_tokens, or leave every or replay out of `workload`"
+        )
+        raise InputError(f"policy.skip.kind {skip.kind!r}", problem, cure)
+    if says_both and reuse.source == "step":
+        problem = "both parts would reuse outputs of earlier steps"
+        cure = f"say source=frame or source=chunk, or set policy.skip.kind={skip.of_tokens.kind}"
+        raise InputError(f"policy.skip.kind {skip.kind!r}", problem, cure)
+
+
+def _kept_for_forwards(skip: Skip, layer: Layer) -> Layer:
+    """The layer; what a later forward reuses is written where all tokens leave the last layer."""
+    if skip.compares_forwards:
+        layer = _compare_patches(layer)
+    return tuple(
+        replace(block, keeps=True) if isinstance(block, Leave) else block for block in layer
+    )
 
 
 def _compare_patches(layer: Layer) -> Layer:
@@ -259,14 +296,25 @@ def _depth_layers(model: Model, network: DepthEncoder, sample: Sample) -> list[L
     ]
     layers = [list(plain) for _ in range(model.body.n_layers)]
     layers[0].insert(0, _patches(network, model.body.hidden_size, grid))
-    layers[-1] += dpt_head(network, model.body.hidden_size, grid)
+    if network.recurrent is None:
+        layers[-1] += dpt_head(network, model.body.hidden_size, grid)
+    else:
+        layers[-1] += recurrent_head(network, model.body.hidden_size, sample)
     return [tuple(layer) for layer in layers]
 
 
 def _patches(network: DepthEncoder, width: int, grid: tuple[int, int]) -> Block:
     """The convolution that makes tokens out of pixels: one product for each patch."""
-    (first, *_) = dpt_head(network, 3 * network.patch_side**2, grid)
-    return replace(first, label_of="patches", outputs=width)
+    rows, columns = grid
+    return Convolve(
+        tokens=rows * columns,
+        label_of="patches",
+        side=1,
+        inputs=3 * network.patch_side**2,
+        outputs=width,
+        entering=rows * columns,
+        width=columns,
+    )
 
 
 def forward_macs(model: Model) -> dict[str, int]:

@@ -77,7 +77,7 @@ def run(
         raise MisfitError(design.name, "does not fit: " + "; ".join(fit.misfits), cure)
     phases = Phases(Hardware(design), fidelity)
     rows = _simulated(design, sources, video, fit, phases)
-    by_token = sources.source is not None
+    by_token = sources.reuse is not None
     own = own_variant(design, replays=sources.replays_any, by_token=by_token)
     index = next(i for i, row in enumerate(rows) if row.variant.is_same(own))
     rows.append(bound_of(rows[index], fit))
@@ -199,7 +199,13 @@ def fit_of(design: Design, sources: Sources, video: Video, replays: bool = True)
     attention = design.policy.attention
     rule = sources.rule(attention) if replays and sources.replays_any else None
     kv_held = sources.kv_held(attention, video)
-    return check_fit(design, video, rule, kv_held=kv_held, source=sources.source)
+    return check_fit(
+        design,
+        video,
+        rule,
+        kv_held=kv_held,
+        reuse=sources.reuse,
+    )
 
 
 def _head_misfits(design: Design, sources: Sources, video: Video) -> tuple[str, ...]:
@@ -216,7 +222,7 @@ def _simulated(
     """A row for each policy of the comparison; those with equal decisions share them."""
     rows: list[RowResult] = []
     decided: dict[tuple[bool, AttentionPolicy], Batches] = {}
-    by_token = sources.source is not None
+    by_token = sources.reuse is not None
     for variant in variants(design, replays=sources.replays_any, by_token=by_token):
         key = variant.replays, variant.attention
         if key not in decided:

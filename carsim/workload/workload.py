@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from carsim.base.errors import InputError
 from carsim.base.text import closest
@@ -28,6 +28,19 @@ ReuseSource = Literal["frame", "chunk", "step"]
 * ``chunk``: the previous latent frame at the same denoising step. The first frame of a chunk takes
   those of the last frame of the chunk before;
 * ``step``: the same frame, in the last forward that computed it."""
+
+
+class TokenReuse(NamedTuple):
+    """What tokens of forwards reuse that decide one by one.
+
+    Attributes:
+        source: The outputs.
+        beside_forwards: Further forwards reuse the last one that computed as a whole.
+    """
+
+    source: ReuseSource
+    beside_forwards: bool = False
+
 
 _REUSE = (
     "every",
@@ -104,7 +117,9 @@ class Workload:
         chunk: Latent frames of a chunk.
         window: Latent frames whose keys a chunk reads.
         every: Of so many forwards one computes, and the others reuse what it put out; None: all
-            compute. ``policy.skip`` says what is reused.
+            compute. ``policy.skip`` says what is reused. Beside ``replay`` from an earlier frame,
+            tokens decide in the forwards that compute; beside ``replay`` from an earlier step, all
+            tokens compute there.
         cross_every: The same for cross-attention, where it decides for itself.
         mlp_every: The same for MLPs.
         dense: Denoising steps at the beginning that compute in any case.
@@ -176,9 +191,6 @@ class Workload:
         if self.replay is not None and (self.cross_every or self.mlp_every):
             problem = "tokens decide by replay, and cross_every and mlp_every are of whole forwards"
             raise InputError("`workload`", problem, "leave out one of them")
-        if self.every is not None and self.source not in (None, "step"):
-            problem = f"every is of denoising steps, and source={self.source} is not"
-            raise InputError("`workload`", problem, "leave out every, or say source=step")
 
     @classmethod
     def at_contexts(cls, first: int, last: int | None = None) -> "Workload":

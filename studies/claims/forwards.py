@@ -1,7 +1,7 @@
 """Tests of claims in their own setting: video diffusion transformers and depth encoders.
 
-Operations are counted exactly (:mod:`carsim.validate.diffusion`), times are simulated, and Amdahl's
-law is applied to what a paper prints. Published figures are in
+Operations are counted exactly (:mod:`carsim.validate.preset_counts`), times are simulated, and
+Amdahl's law is applied to what a paper prints. Published figures are in
 ``carsim/validate/data/diffusion_published.csv`` with their sources.
 """
 
@@ -14,8 +14,8 @@ from carsim.cost.capacity import capacity
 from carsim.design import Design, load_design
 from carsim.design.load import for_work
 from carsim.program.sample import forward_macs
-from carsim.validate.diffusion import preset_model, sample_macs
 from carsim.validate.peers import data_rows
+from carsim.validate.preset_counts import preset_model, sample_macs
 from carsim.workload.geometry import Video
 from carsim.workload.workload import workload_of
 from studies.claims.tables import Finding

@@ -240,11 +240,18 @@ def _range_trace(workload: Workload, model: "Model", meta: TraceMeta, of_sample:
     seed = workload.seed or 0
     drawn = f"{100 * workload.replay:.4g} % of the tokens that may reuse outputs do, those"
     label = f"{drawn} {IN_WORDS[ranges.source]}, drawn with seed {seed}; {of_sample}"
+    whole_forwards: tuple[int, ...] = ()
+    if ranges.whole_forwards is not None:
+        whole_forwards = tuple(np.flatnonzero(ranges.whole_forwards).tolist())
+        label = f"one of {workload.every} forwards computes, the others reuse it; of it {label}"
     changes: dict[str, object] = {
         "content": {**meta.content, "stated": label},
         "rule": RULES_OF_SOURCES[ranges.source],
         "ranges": RangesMeta(
-            count=ranges.reused.shape[3], tokens=ranges.tokens, source=ranges.source
+            count=ranges.reused.shape[3],
+            tokens=ranges.tokens,
+            source=ranges.source,
+            whole_forwards=whole_forwards,
         ),
         "schema_version": WIDER_VERSION,
     }

@@ -93,6 +93,10 @@ class Schedule(ABC):
     compared: ClassVar[bool] = False
     """Every run shows it; other kinds join where a design names them."""
 
+    interleaves_tokens: ClassVar[bool] = False
+    """Where ranges of tokens decide in a forward, a core keeps every C-th token of C cores; if not,
+    a core that keeps its own tokens has neighbouring ones. A run of such forwards shows it."""
+
     @abstractmethod
     def assign(self, computing: Bools, cores: int) -> Cores:  # [n, B] -> [n, B]
         """The core of each sequence, for many layer-steps at once.
