@@ -47,7 +47,8 @@ def same_and_other(now: Array, then: Array) -> tuple[float, float]:
 def same_code_and_other(cosines: Array, codes: NDArray[np.int64]) -> tuple[float, float]:
     """Mean cosine of pairs that show one code, and of pairs as far apart that show two.
 
-    Each distance in raster order counts as often as pairs of one code have it.
+    Each distance in raster order counts as often as pairs of one code have it. NaN where no distance
+    has pairs of both kinds.
 
     Args:
         cosines: Of all pairs of places of a frame, [N, N].
@@ -69,6 +70,8 @@ def same_code_and_other(cosines: Array, codes: NDArray[np.int64]) -> tuple[float
         counts.append(count)
         means.append(total / np.maximum(count, 1))
     has_both = (counts[0] > 0) & (counts[1] > 0)
+    if not has_both.any():
+        return float("nan"), float("nan")
     weights = counts[0][has_both]
     same, other = (float(np.average(mean[has_both], weights=weights)) for mean in means)
     return same, other
@@ -120,7 +123,7 @@ class Evolving:
                 same_code_and_other(self.cosines[name, frame] / n_layers, codes)
                 for frame, codes in self.codes.items()
             ]
-            same, other = np.mean(pairs, axis=0)
+            same, other = np.nanmean(pairs, axis=0)
             columns[f"{name}_same_code"] = float(same)
             columns[f"{name}_other_code"] = float(other)
         return columns
