@@ -47,8 +47,8 @@ def same_and_other(now: Array, then: Array) -> tuple[float, float]:
 def same_code_and_other(cosines: Array, codes: NDArray[np.int64]) -> tuple[float, float]:
     """Mean cosine of pairs that show one code, and of pairs as far apart that show two.
 
-    Each distance in raster order counts as often as pairs of one code have it. NaN where no distance
-    has pairs of both kinds.
+    Each distance in raster order counts as often as pairs of one code have it. NaN where no
+    distance has pairs of both kinds.
 
     Args:
         cosines: Of all pairs of places of a frame, [N, N].
