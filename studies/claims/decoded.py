@@ -17,6 +17,7 @@ table has the command, seed and date with which it was made:
 * ``looked``: what dense decoding shows, by scene: similarity of queries and keys over frames, the
   bound of DraftAttention's mask, and by how much MLPs stretch a change;
 * ``pooling``: draft attention whose queries are pooled, too, by scene;
+* ``stack``: seconds a video and keys read under TempCache, AnnSA, AnnCA and all three;
 * ``rollout``: tokens that TempCache holds and reads in each of 32 frames, by scene.
 """
 
@@ -36,6 +37,7 @@ from studies.claims.evolving import Evolving
 from studies.claims.operators import Stretching
 from studies.claims.pooling import pooling_table
 from studies.claims.prompting import machine_table, prompt_table
+from studies.claims.stacking import stack_table
 from studies.content import CLIPS, TUNING, Row, rows_of
 from studies.league import cells
 from studies.ranks import spearman
@@ -214,6 +216,7 @@ TABLES: dict[str, Callable[[Archive, tuple[str, ...]], pd.DataFrame]] = {
     "prompt_machines": machine_table,
     "looked": looked_table,
     "pooling": pooling_table,
+    "stack": stack_table,
     "rollout": rollout_table,
 }
 
