@@ -141,13 +141,17 @@ def mask_bound_tells() -> Finding:
 
 
 def few_tokens(most: float) -> Finding:
-    """A small share of a long prompt has 90 % of the prompt's mass of attention.
+    """A small share of a caption has 90 % of the attention to a long prompt that repeats it.
 
     Args:
         most: The share.
     """
-    needed = bootstrap_mean(table("claims/prompts")["needed"].to_numpy())
-    text = f"share of the prompt with 90 % of its mass {needed.text()}; 0.9 if all were alike"
+    prompts = table("claims/prompts")
+    needed = bootstrap_mean(prompts["needed_once"].to_numpy())
+    text = (
+        f"share of the caption with 90 % of the mass {needed.text()}, of all its copies "
+        f"{prompts['needed'].mean():.3f}; 0.9 if all were alike"
+    )
     return Finding(text, decide(needed, most, None))
 
 

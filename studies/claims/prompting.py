@@ -67,24 +67,64 @@ class LookingAnnCa(OfAnnCa):
         return out
 
 
-def looked(archive: Archive, row: Row, chance: int | None) -> dict[str, Any]:
-    """What AnnCA does on a row, or as many tokens drawn at random.
+def share_needed(mass: Array) -> float:
+    """Least share of the tokens with 90 % of the mass, mean over frames, layers and heads.
+
+    Args:
+        mass: Mass on each token, [.., tokens].
+
+    >>> share_needed(np.array([[0.0, 0.95, 0.05, 0.0]]))
+    0.25
+    """
+    falling = -np.sort(-mass, axis=-1)
+    needed = (falling.cumsum(axis=-1) < MOST_OF_IT).sum(axis=-1) + 1
+    return float(needed.mean() / mass.shape[-1])
+
+
+def of_caption(mass: Array, prompt: bytes) -> Array:
+    """Mass on each token of the caption, that on its copies added up, [.., caption].
+
+    Args:
+        mass: Mass on each token of the prompt, [.., P].
+        prompt: A caption that is repeated.
+
+    >>> of_caption(np.array([0.5, 0.25, 0.0, 0.25]), b"abab")
+    array([0.5, 0.5])
+    """
+    length = next(n for n in range(1, len(prompt)) if prompt[n:] == prompt[:-n])
+    token = np.arange(len(prompt)) % length
+    return np.stack([mass[..., token == place].sum(axis=-1) for place in range(length)], axis=-1)
+
+
+def loss_of_chance(archive: Archive, row: Row) -> float:
+    """Loss with as many tokens of the prompt as AnnCA reads, drawn at random."""
+    policy = AnnCa(bits=BITS)
+    what = ("claims", "random tokens", policy, CHANCE_SEED, row.prompt, row.codes.tobytes())
+
+    def make() -> dict[str, Any]:
+        reader = OfAnnCa(policy, archive.config, len(row.prompt), CHANCE_SEED)
+        return {"nats": archive.nats_under(reader, row)}
+
+    return float(archive.once(what, make)["nats"][TOKENS_PER_FRAME:].mean())
+
+
+def looked(archive: Archive, row: Row) -> dict[str, Any]:
+    """What AnnCA does on a row.
 
     Returns:
         ``nats`` [S]; ``tokens`` and ``runs`` [S, L, KV]; ``held`` [T, L]; ``read``: share of the
         prompt that is read; ``mass``: share of the prompt's mass on it; ``needed``: least share of
-        the prompt with 90 % of the mass.
+        the prompt with 90 % of the mass; ``needed_once``: the same of the caption, all copies of a
+        token counted as one.
     """
     policy = AnnCa(bits=BITS)
-    what = ("claims", "looking", policy, chance, row.prompt, row.codes.tobytes())
+    what = ("claims", "looking at copies", policy, row.prompt, row.codes.tobytes())
 
     def make() -> dict[str, Any]:
-        reader = LookingAnnCa(policy, archive.config, len(row.prompt), chance)
+        reader = LookingAnnCa(policy, archive.config, len(row.prompt))
         nats = archive.nats_under(reader, row)
         mass = reader.prompt_mass[1:]
         chosen = reader.chosen[1:]
-        sorted_mass = -np.sort(-mass, axis=-1)
-        needed = (sorted_mass.cumsum(axis=-1) < MOST_OF_IT).sum(axis=-1) + 1
         return {
             "nats": nats,
             "tokens": reader.tokens,
@@ -92,7 +132,8 @@ def looked(archive: Archive, row: Row, chance: int | None) -> dict[str, Any]:
             "held": reader.held,
             "read": chosen.mean(),
             "mass": (mass * chosen).sum(axis=-1).mean(),
-            "needed": needed.mean() / PROMPT,
+            "needed": share_needed(mass),
+            "needed_once": share_needed(of_caption(mass, row.prompt)),
         }
 
     return archive.once(what, make)
@@ -101,23 +142,23 @@ def looked(archive: Archive, row: Row, chance: int | None) -> dict[str, Any]:
 def prompt_table(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
     """Losses over dense decoding with the same prompt, and shares: a row for each scene.
 
-    ``read``, ``mass`` and ``needed`` are those of :func:`looked`, means over frames 1 on, layers
-    and heads. As many tokens drawn at random have ``read`` of the mass, in the mean.
+    ``read``, ``mass``, ``needed`` and ``needed_once`` are those of :func:`looked`, means over
+    frames 1 on, layers and heads. As many tokens drawn at random have ``read`` of the mass, in the
+    mean.
     """
     table = []
     for row in long_rows(clips):
         (dense,) = archive.decode([Ask(None, row)])
-        own = looked(archive, row, None)
-        by_chance = looked(archive, row, CHANCE_SEED)
-        losses = [each["nats"][TOKENS_PER_FRAME:].mean() for each in (own, by_chance)]
+        own = looked(archive, row)
         table.append(
             {
                 "clip": row.clip,
-                "ann_ca": losses[0] - dense.loss,
-                "random": losses[1] - dense.loss,
+                "ann_ca": own["nats"][TOKENS_PER_FRAME:].mean() - dense.loss,
+                "random": loss_of_chance(archive, row) - dense.loss,
                 "read": float(own["read"]),
                 "mass": float(own["mass"]),
                 "needed": float(own["needed"]),
+                "needed_once": float(own["needed_once"]),
             }
         )
     return pd.DataFrame(table)
@@ -142,7 +183,7 @@ def machine_table(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
         lengths = [len(row.prompt) for row in rows]
         kept = []
         for row in rows:
-            own = looked(archive, row, None)
+            own = looked(archive, row)
             nothing = np.zeros((archive.config.n_steps, archive.n_layers), bool)
             kept.append(Kept(nothing, own["tokens"], own["runs"], own["held"]))
         line: dict[str, object] = {"machine": name}
