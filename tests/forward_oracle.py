@@ -8,6 +8,7 @@ one forward, on cores that share one stream of weights.
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 
@@ -30,6 +31,67 @@ class Reuse(NamedTuple):
     scored: int
 
 
+class Passing(NamedTuple):
+    """A forward of chunks, in latent frames.
+
+    Attributes:
+        parts: Frames that pass, and frames that these attend to.
+        moved: Frames of the cache that move.
+    """
+
+    parts: list[tuple[int, int]]
+    moved: int = 0
+
+
+def passing(sample: Any) -> Iterator[Passing]:
+    """The forwards of a sample in chunks, one after the other, as chunks enter and leave."""
+    c = sample.chunk_frames
+    window = sample.window_frames or 10**9
+    levels = max(sample.rolling, sample.pipelined)
+    per_level = sample.steps // levels
+    flight: list[list[int]] = []  # of each chunk in flight: its number, and forwards that it had
+    entered = 0
+    time = 0
+    held = 0
+    while entered < sample.chunks or flight:
+        moved = 0
+        if entered < sample.chunks and time % per_level == 0 and (levels > 1 or not flight):
+            prompts = [
+                max(p for p in range(sample.prompts) if sample.chunks * p // sample.prompts <= k)
+                for k in (entered - 1, entered)
+                if k >= 0
+            ]
+            if len(set(prompts)) > 1:
+                for renewed in range(min(window, entered * c) // c):
+                    yield Passing([(c, (renewed + 1) * c)])
+            if held + c > window and sample.cache == "moved":
+                moved = window - c - sample.sink_frames
+            held = min(window, held + c)
+            flight.append([entered, 0])
+            entered += 1
+        newest = (flight[-1][0] + 1) * c
+        if sample.rolling > 1:
+            yield Passing([(len(flight) * c, min(window, newest))], moved)
+        elif sample.cache == "none":
+            yield Passing([(min(window, newest), min(window, newest))])
+        else:
+            parts = []
+            for number, had in flight:
+                most = window
+                if sample.ranges:
+                    most = sample.ranges[had // per_level]
+                parts.append((c, min(most, (number + 1) * c)))
+            yield Passing(parts, moved)
+        time += 1
+        for chunk in flight:
+            chunk[1] += 1
+        if flight[0][1] == sample.steps:
+            number, _ = flight.pop(0)
+            if sample.clean and sample.cache != "none":
+                most = sample.ranges[-1] if sample.ranges else window
+                yield Passing([(c, min(most, (number + 1) * c))])
+
+
 class ForwardOracle:
     """Multiply-accumulates, exponentials and bytes of a forward of a design.
 
@@ -43,15 +105,16 @@ class ForwardOracle:
         self.network = design.model.network
         self.sample = design.model.sample
         self.rows = design.policy.batch
+        self.polished = design.model.polished
         self.split_attention = design.machine.mapping in ("tensor", "heads")
         self.split_mlp = design.machine.mapping == "tensor"
         self.total: Counter[str] = Counter()
 
-    def forward(self, keys: int | None = None, reuse: Reuse | None = None) -> Counter[str]:
-        """Count a forward; of chunks, one that attends to so many keys.
+    def forward(self, forward: Passing | None = None, reuse: Reuse | None = None) -> Counter[str]:
+        """Count a forward; of chunks, one of them.
 
         Args:
-            keys: Keys of a chunk.
+            forward: What passes, of chunks.
             reuse: What is reused, by a network without text in its sequence; None: nothing.
         """
         self.total = Counter()
@@ -59,17 +122,19 @@ class ForwardOracle:
         if self.network.kind == "depth":
             self._depth()
         else:
-            self._diffusion(keys)
+            self._diffusion(forward)
         return self.total
 
     # -------------------------------------------------------------- networks
 
-    def _diffusion(self, keys: int | None) -> None:
+    def _diffusion(self, forward: Passing | None) -> None:
         body, network, sample = self.body, self.network, self.sample
         d, inner = body.hidden_size, body.ffn_size
         height = sample.height // network.stride[1] // network.patch[1]
         width = sample.width // network.stride[2] // network.patch[2]
-        frames = sample.chunk_frames or 1 + (sample.frames - 1) // network.stride[0]
+        frames = 1 + (sample.frames - 1) // network.stride[0]
+        if forward is not None:
+            frames = sum(passed for passed, _ in forward.parts)
         n = up(frames, network.patch[0]) * height * width
         text = network.text_tokens
         joined = text if network.text in ("streams", "sequence") else 0
@@ -99,7 +164,11 @@ class ForwardOracle:
             dual = network.text == "streams" and layer < network.dual_blocks
             single = network.text == "streams" and not dual
             if network.modulation == "block":
-                vectors = 3 if single else 12 if dual or network.text == "sequence" else 6
+                vectors = network.modulation_vectors
+                if network.text == "sequence" or dual:
+                    vectors *= 2
+                if single:
+                    vectors = 3
                 self._once([(time, vectors * d)], self.rows)
             beside = inner if single else 0
             qkv = [(d, 3 * d + beside)]
@@ -111,7 +180,13 @@ class ForwardOracle:
                 split=self.split_attention,
                 text=joined if dual else 0,
             )
-            self._attend(every, every if keys is None else keys)
+            if forward is None:
+                self._attend(every, every)
+            else:
+                of_frame = height * width
+                self.total["bytes"] += self.rows * 2 * forward.moved * of_frame * 2 * d
+                for passed, attended in forward.parts:
+                    self._attend(passed * of_frame, attended * of_frame)
             if reuse is not None:
                 self.total["bytes"] += self.rows * reuse.scored * d  # the key of each token
             output = [(d + beside, d)]
@@ -158,10 +233,12 @@ class ForwardOracle:
         n = rows * columns + 1 + network.registers
         self._convolve(rows * columns, 1, 3 * network.patch_side**2, d, (rows, columns))
         for _ in range(body.n_layers):
-            self._chain(n, [(d, 3 * d)], d, 3 * d, split=self.split_attention)
+            qkv, out = [(d, 3 * d)], [(d, d)]
+            self._chain(n, qkv, d, 3 * d, split=self.split_attention, names=("qkv",))
             self._attend(n, n)
-            self._chain(n, [(d, d)], 2 * d, d, split=self.split_attention)
-            self._chain(n, [(d, body.ffn_size), (body.ffn_size, d)], d, d, split=self.split_mlp)
+            self._chain(n, out, 2 * d, d, split=self.split_attention, names=("out",))
+            mlp = [(d, body.ffn_size), (body.ffn_size, d)]
+            self._chain(n, mlp, d, d, split=self.split_mlp, names=("gate_up", "down"))
         if network.recurrent is None:
             self._dpt(rows, columns)
         else:
@@ -268,9 +345,11 @@ class ForwardOracle:
         *,
         split: bool,
         text: int = 0,
+        names: tuple[str, ...] = (),
     ) -> None:
         """Products of all tokens, one after the other; text tokens may have their own weights."""
-        self._chain_of(self.rows * tokens, products, entering, leaving, split=split, text=text)
+        m = self.rows * tokens
+        self._chain_of(m, products, entering, leaving, split=split, text=text, names=names)
 
     def _chain_of(
         self,
@@ -281,6 +360,7 @@ class ForwardOracle:
         *,
         split: bool,
         text: int = 0,
+        names: tuple[str, ...] = (),
     ) -> None:
         """Products of m tokens of all rows, one after the other."""
         tokens = m // self.rows
@@ -297,6 +377,9 @@ class ForwardOracle:
         held = max(1, self.machine.activation_buffer_kib * 1024 // widest)
         tiles = up(of_core, held)
         weights = [k * n + 2 * n for _, (k, n) in parts]
+        for number, name in enumerate(names):
+            if name in self.polished:
+                weights[number] += 6 * products[number][0]
         self.total["macs"] += sum(rows * k * n for rows, (k, n) in parts)
         around = m * (entering + leaving)
         half = self.machine.weight_buffer_kib * 1024 // 2
@@ -368,6 +451,7 @@ class ForwardOracle:
         weights = side * side * inputs * outputs
         self.total["macs"] += m * weights
         self.total["bytes"] += weights + 2 * outputs * biased
+        self.total["bytes"] += 6 * inputs * ("convolution" in self.polished)
         cores = 1 if self.split_mlp else self.machine.cores
         buffer = self.machine.activation_buffer_kib * 1024
         once = m * (outputs + beside)

@@ -24,7 +24,6 @@ from pydantic import Field, model_validator
 
 from carsim.base.section import FieldError, GrownSection, Section
 from carsim.base.sizes import NonNegativeInt, PositiveInt
-from carsim.base.units import Whole
 from carsim.workload.body import Body, Size
 from carsim.workload.precision import Role
 from carsim.workload.sample import Sample
@@ -78,8 +77,10 @@ def linear(inputs: int, outputs: int, *, bias: bool = True) -> int:
     return inputs * outputs + outputs * bias
 
 
-class DiffusionTransformer(Section):
+class DiffusionTransformer(GrownSection):
     """A diffusion transformer around the layers of ``model.body``."""
+
+    later: ClassVar[frozenset[str]] = frozenset({"modulation_vectors"})
 
     kind: Literal["diffusion"] = "diffusion"
     text: Literal["cross", "streams", "sequence", "none"] = Field(description="how text enters")
@@ -98,6 +99,11 @@ class DiffusionTransformer(Section):
     modulation: Literal["shared", "block"] = Field(
         "shared", description="one product with the time for all layers, or one in each layer"
     )
+    modulation_vectors: PositiveInt = Field(
+        JOINT_MODULATION,
+        description="vectors of modulation of a layer that has a product of its own: scale, shift "
+        "and gate before attention and before the MLP, or less (MAGI-1: two gates)",
+    )
     modulation_width: Size | None = Field(
         None, description="width of the time's embedding; absent: the hidden size"
     )
@@ -112,6 +118,15 @@ class DiffusionTransformer(Section):
     patch: Triple = Field((1, 2, 2), description="latent frames, rows and columns of a token")
     stride: Triple = Field((4, 8, 8), description="frames, rows and columns of pixels of a latent")
 
+    @model_validator(mode="after")
+    def _vectors_are_of_layers(self) -> "DiffusionTransformer":
+        is_usual = self.modulation_vectors == JOINT_MODULATION
+        if not is_usual and (self.modulation == "shared" or self.text == "streams"):
+            problem = f"{self.modulation_vectors}, where layers have no product of one stream"
+            cure = "say modulation: block, with text of another kind than streams, or leave it out"
+            raise FieldError("modulation_vectors", problem, cure)
+        return self
+
     # ---------------------------------------------------------------- geometry
 
     def latent_frames(self, sample: Sample) -> int:
@@ -125,8 +140,11 @@ class DiffusionTransformer(Section):
         return rows * columns
 
     def tokens(self, sample: Sample) -> int:
-        """Image tokens of a forward."""
-        frames = sample.chunk_frames or self.latent_frames(sample)
+        """Image tokens of a forward; of chunks those of one chunk."""
+        return self.tokens_of(sample, sample.chunk_frames or self.latent_frames(sample))
+
+    def tokens_of(self, sample: Sample, frames: int) -> int:
+        """Tokens of so many latent frames."""
         return -(-frames // self.patch[0]) * self.tokens_per_frame(sample)
 
     def pixel_frames(self, sample: Sample) -> int:
@@ -176,7 +194,7 @@ class DiffusionTransformer(Section):
     def modulation_columns(self, body: Body) -> int:
         """Outputs of the product that modulates a layer of one stream of tokens."""
         twice = 2 if self.text == "sequence" else 1  # image and text tokens apart
-        return twice * JOINT_MODULATION * body.hidden_size
+        return twice * self.modulation_vectors * body.hidden_size
 
     def is_dual(self, layer: int) -> bool:
         """A layer has weights of their own for text and image tokens."""
@@ -494,13 +512,3 @@ def check_side(field: str, pixels: int, unit: int) -> None:
         lower = max(unit, pixels - pixels % unit)
         problem = f"{pixels} is no multiple of {unit}, the pixels of a token"
         raise FieldError(field, problem, f"give {lower} or {lower + unit}")
-
-
-def keys_of(network: DiffusionTransformer, sample: Sample, chunk: Whole) -> Whole:
-    """Image tokens that a chunk attends to, its own included, of chunks numbered from 0."""
-    assert sample.chunk_frames is not None
-    frames = (chunk + 1) * sample.chunk_frames
-    if sample.window_frames is not None:
-        exceeds_window = frames > sample.window_frames
-        frames = frames + (sample.window_frames - frames) * exceeds_window
-    return frames * network.tokens_per_frame(sample) // network.patch[0]

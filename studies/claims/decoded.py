@@ -11,6 +11,8 @@ table has the command, seed and date with which it was made:
   with it the loss over dense decoding of TAS's replay, of nothing at the same places, and of TAS's
   decisions with the places permuted in each layer (equal counts and ages);
 * ``bits``: W4A4 with and without polishing and compensation, by scene;
+* ``rounding``: weights of 4 bits rounded to the nearest value or by reconstruction, over three
+  frames after the first, by scene;
 * ``prompts``: AnnCA on prompts of 512 bytes against dense decoding and random tokens, by scene,
   with the shares of the prompt that it reads and that hold the mass;
 * ``prompt_machines``: seconds a video under AnnCA on such prompts, by machine;
@@ -51,6 +53,9 @@ TAUS = (0.0, -0.5, -1.0, -2.0, -4.0, -8.0)
 """FastCar's ablation."""
 
 SEED = 0
+ROUNDED_FRAMES = 4
+"""Frames of the table ``rounding``: the first, and three that are measured."""
+
 ROLLOUT = 32
 LONG_CLIPS = ("slow_0", "lively_0")
 """Scenes that have so many frames."""
@@ -171,6 +176,18 @@ def bits_table(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
     return pd.DataFrame([over_dense(bench, row, who) for row in rows_of(clips)])
 
 
+def rounding_table(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
+    """Loss over dense decoding of 4-bit weights with and without reconstruction, by scene."""
+    rebuilt = cells.W4A16.model_copy(update={"reconstruct": True})
+    who = {
+        "nearest": cells.Contestant("W4", "x", precision=cells.W4A16),
+        "reconstructed": cells.Contestant("W4", "x", precision=rebuilt),
+    }
+    bench = cells.bench(ROUNDED_FRAMES)
+    rows = rows_of(clips, n_frames=ROUNDED_FRAMES)
+    return pd.DataFrame([over_dense(bench, row, who) for row in rows])
+
+
 def looked_table(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
     """What dense decoding shows of queries, keys, maps and MLPs: a row for each scene."""
     table = []
@@ -212,6 +229,7 @@ TABLES: dict[str, Callable[[Archive, tuple[str, ...]], pd.DataFrame]] = {
     "bound": bound_table,
     "taus": sweep_taus,
     "bits": bits_table,
+    "rounding": rounding_table,
     "prompts": prompt_table,
     "prompt_machines": machine_table,
     "looked": looked_table,

@@ -36,7 +36,9 @@ def test_every_claim_has_a_place_a_reason_and_a_verdict() -> None:
     assert f"{agree} agree with" in readme
     assert f"{contradict} are contradicted, {undecided} are undecided" in readme
     assert f"and {cannot} cannot" in readme
-    assert all(("detectable" in row["result"]) == (row["verdict"] == "undecided") for row in rows)
+    for row in rows:  # what is undecided by an interval says what the test would have found
+        is_open = row["verdict"] == "undecided" and "[" in row["result"]
+        assert ("detectable" in row["result"]) == is_open, row["claim"]
 
 
 def test_every_command_exists() -> None:
