@@ -7,8 +7,10 @@ import numpy as np
 
 from carsim.base.answers import Check
 from carsim.decisions.attention.base import (
+    Array,
     AttentionPolicy,
     CacheAt,
+    ForwardShape,
     Ints,
     KvReads,
     Query,
@@ -136,6 +138,61 @@ def _select(
     return ""
 
 
+def _forward_keys(
+    answer: Ints, policy: AttentionPolicy, queries: int, keys: Ints, share_done: Array
+) -> str:
+    return _keys_of_forwards(answer, keys)
+
+
+def _forward_held(answer: Ints, policy: AttentionPolicy, queries: int, keys: Ints) -> str:
+    return _keys_of_forwards(answer, keys)
+
+
+def _keys_of_forwards(answer: Any, keys: Ints) -> str:
+    """Check keys of forwards: one count for each forward, 1 to all keys of it.
+
+    A mask of queries and keys is no answer: a machine needs to know how many keys are scored.
+    Forwards without keys are those of which nothing is asked.
+    """
+    counts = np.asarray(answer)
+    keys = np.asarray(keys)
+    if counts.shape != keys.shape:
+        expected = f"one count of keys for each forward, shape {keys.shape}"
+        hint = ""
+        if counts.dtype == np.bool_:
+            hint = "; of a mask, give the mean number of True in its rows"
+        return f"gives {counts.dtype} of shape {counts.shape}, expected {expected}{hint}"
+    if counts.dtype.kind not in "iu":
+        return f"gives keys that are no whole numbers ({counts.dtype})"
+    is_wrong = (keys > 0) & ((counts < 1) | (counts > keys))
+    if is_wrong.any():
+        wrong = counts[is_wrong].flat[0]
+        return f"gives {wrong} of {keys[is_wrong].flat[0]} keys: 1 to all of them can be"
+    return ""
+
+
+def _forward_work(
+    answer: SideWork, policy: AttentionPolicy, shape: ForwardShape, keys: Ints
+) -> str:
+    return _work(answer, policy, np.asarray(keys))
+
+
+def _forward_side_bytes(
+    answer: Ints, policy: AttentionPolicy, shape: ForwardShape, keys: Ints
+) -> str:
+    return _work(SideWork(bytes_read=answer), policy, np.asarray(keys))
+
+
+def _cross_keys(answer: int, policy: AttentionPolicy, text: int) -> str:
+    if not isinstance(answer, int | np.integer) or not 1 <= answer <= text:
+        return f"gives {answer!r} of {text} prompt tokens: 1 to all of them can be"
+    return ""
+
+
+def _cross_work(answer: SideWork, policy: AttentionPolicy, shape: ForwardShape, text: int) -> str:
+    return _work(answer, policy, np.asarray(text))
+
+
 CHECKS: Mapping[str, Check] = {
     "reads": _reads,
     "reads_at": _reads_at,
@@ -151,5 +208,11 @@ CHECKS: Mapping[str, Check] = {
     "side_bytes": _side_bytes,
     "unit": _unit,
     "select": _select,
+    "forward_keys": _forward_keys,
+    "forward_held": _forward_held,
+    "forward_work": _forward_work,
+    "forward_side_bytes": _forward_side_bytes,
+    "cross_keys": _cross_keys,
+    "cross_work": _cross_work,
 }
 """Method of an attention policy -> check of its answers."""

@@ -154,7 +154,9 @@ class Trace:
         if not isinstance(label, str) or not label.strip():
             problem = f"own decisions need a label, got {label!r}"
             raise InputError("Trace.from_decisions", problem, "name the idea, which outputs show")
-        if like.video.kind == "video" and like.n_rows > 1 and not like.meta.guidance_pairs:
+        is_sample = like.meta.tokens_per_frame == 1  # rows of which are passes of one sample
+        is_video = like.video.kind == "video" and not is_sample
+        if is_video and like.n_rows > 1 and not like.meta.guidance_pairs:
             note = f"{label}: {like.n_rows} rows without guidance pairs, each of which is a video"
             warnings.warn(f"{note}; stated_trace makes pairs of an even number", stacklevel=2)
         changes: dict[str, Any] = {
@@ -324,9 +326,17 @@ class Trace:
 
 
 def _stated_for(replay: NDArray[Any], model: "Model", frames: int | None) -> Trace:
-    """Dense decoding of the video that an array of decisions is about."""
+    """Dense decoding of the video or sample that an array of decisions is about."""
     from carsim.decisions.trace.stated import stated_trace  # which makes traces
 
+    if model.sample is not None:
+        shape = (model.sample.forwards, model.body.n_layers)
+        if replay.ndim != 3 or replay.shape[:2] != shape:
+            expected = f"an array [{shape[0]} forwards, {shape[1]} layers, rows]"
+            problem = f"expected {expected}, got one of shape {replay.shape}"
+            cure = "give one decision for each forward, layer and row"
+            raise InputError("Trace.from_decisions", problem, cure)
+        return stated_trace(Workload("sample"), model, replay.shape[2])
     tokens = model.tokens_per_frame
     if replay.ndim != 3 or tokens is None or (frames is None and replay.shape[0] % tokens):
         expected = f"[frames x {tokens} steps, layers, rows]"
