@@ -9,19 +9,25 @@ other models or sizes on the same GPU, or from the same share of the peak on ano
 
 Simplifications: text encoder, pixel decoder, offloading and launches are part of the rates; image
 conditions (I2V) are left out of the operations, which is below 1 %.
+
+:mod:`forward_setups` has the set-ups that were predicted on a later day, and those that cannot be.
 """
 
 import csv
 import sys
+from collections.abc import Iterator
 from math import sqrt
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
+
+from forward_setups import DAY as LATER_DAY  # noqa: E402
+from forward_setups import LATER_SETUPS, LEFT_OUT, LaterSetup  # noqa: E402
 
 from carsim.program.sample import forward_macs  # noqa: E402
-from carsim.validate.diffusion import linear_macs, preset_model, sample_macs  # noqa: E402
+from carsim.validate.preset_counts import linear_macs, preset_model, sample_macs  # noqa: E402
 
 TABLE = ROOT / "docs" / "forward_predictions.csv"
 
@@ -132,6 +138,41 @@ def predict(setup: Setup) -> Prediction:
     )
 
 
+def predict_later(setup: LaterSetup) -> Prediction:
+    """The prediction of a system of the later day."""
+    ways = setup.ways
+    linear, attention = (1e-12 * flop for flop in setup.flop)
+    ends = []
+    # The fast end of a rate belongs to the low end of a time.
+    for time_end, rate_end in ((0, 1), (1, 0)):
+        seconds = linear / ways.linear[rate_end] + attention / ways.attention[rate_end]
+        ends.append(ways.factor[time_end] * seconds + ways.fixed_s[time_end])
+    low, high = ends
+    middle = sqrt(low * high)
+    sample, source = setup.sample, ways.source
+    if setup.frames:
+        rate, slow, fast = (f"{setup.frames / seconds:.3g}" for seconds in (middle, high, low))
+        sample = f"{sample}: {rate} ({slow} to {fast}) frames/s"
+    return Prediction(
+        date=LATER_DAY,
+        system=setup.system,
+        sample=sample,
+        gpu=setup.gpu,
+        pflop=f"{(linear + attention) / 1e3:.4g}",
+        attention_share=f"{attention / (linear + attention):.2f}",
+        seconds=f"{middle:.4g}",
+        low=f"{low:.4g}",
+        high=f"{high:.4g}",
+        rates=source,
+    )
+
+
+def every_prediction() -> Iterator[Prediction]:
+    """Predictions of all days."""
+    yield from (predict(setup) for setup in SETUPS)
+    yield from (predict_later(setup) for setup in LATER_SETUPS)
+
+
 def read_predictions() -> list[Prediction]:
     """Predictions as they were recorded."""
     with TABLE.open(encoding="utf-8", newline="") as file:
@@ -140,20 +181,36 @@ def read_predictions() -> list[Prediction]:
 
 def section() -> str:
     """The part of the page on predictions that shows them."""
+    recorded = read_predictions()
     lines = [
         "## Diffusion transformers on GPUs",
         "",
         "Seconds of one sample on one GPU. The middle is geometric, the range spans the rates.",
-        "`docs/forward_predictions.py` has the rates, each with its origin, and makes the table.",
-        "",
-        "| system | sample | GPU | PFLOP | in attention | seconds |",
-        "|---|---|---|---:|---:|---:|",
+        "`docs/forward_predictions.py` and `docs/forward_setups.py` have the rates, each with its "
+        "origin, and make the table.",
     ]
+    for day in (DAY, LATER_DAY):
+        lines += [
+            "",
+            f"### {day}",
+            "",
+            "| system | sample | GPU | PFLOP | in attention | seconds |",
+            "|---|---|---|---:|---:|---:|",
+        ]
+        lines += [
+            f"| {each.system} | {each.sample} | {each.gpu} | {each.pflop} | "
+            f"{each.attention_share} | {each.seconds} ({each.low} to {each.high}) |"
+            for each in recorded
+            if each.date == day
+        ]
     lines += [
-        f"| {each.system} | {each.sample} | {each.gpu} | {each.pflop} | {each.attention_share} | "
-        f"{each.seconds} ({each.low} to {each.high}) |"
-        for each in read_predictions()
+        "",
+        "### Set-ups without a prediction",
+        "",
+        "| system | set-ups | reason |",
+        "|---|---:|---|",
     ]
+    lines += [f"| {each.system} | {each.setups} | {each.reason} |" for each in LEFT_OUT]
     return "\n".join(lines) + "\n"
 
 
@@ -162,7 +219,7 @@ def main() -> None:
     with TABLE.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(Prediction._fields)
-        writer.writerows(predict(setup) for setup in SETUPS)
+        writer.writerows(every_prediction())
 
 
 if __name__ == "__main__":

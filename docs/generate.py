@@ -27,7 +27,12 @@ from carsim.design.document import design_schema  # noqa: E402
 from carsim.design.load import load_design, shipped_designs, shipped_presets  # noqa: E402
 from carsim.explore import axis  # noqa: E402
 from carsim.explore.study import study_schema  # noqa: E402
-from carsim.hardware.expected import COVERAGE_TABLE, TABLE  # noqa: E402
+from carsim.hardware.expected import (  # noqa: E402
+    COVERAGE_TABLE,
+    FORWARD_COVERAGE_TABLE,
+    FORWARD_TABLE,
+    TABLE,
+)
 from carsim.hardware.memory import STANDARDS, AccessPattern  # noqa: E402
 from carsim.hardware.memory.base import MemoryStandard  # noqa: E402
 from carsim.hardware.memory.sustained import SEQUENTIAL, scheduled  # noqa: E402
@@ -35,6 +40,11 @@ from carsim.hardware.memory.table import standard  # noqa: E402
 from carsim.metrics import METRICS  # noqa: E402
 from carsim.metrics.columns import COLUMNS  # noqa: E402
 from carsim.validate.claims import claims_page  # noqa: E402
+from carsim.validate.forward_intervals import (  # noqa: E402
+    forward_coverage,
+    forward_table,
+)
+from carsim.validate.forward_times import forward_times  # noqa: E402
 from carsim.validate.intervals import (  # noqa: E402
     calibrated_speed,
     coverage_table,
@@ -150,6 +160,7 @@ def sentence(text: str) -> str:
 def published_files() -> dict[str, str]:
     """Every published row next to its predictions, and the intervals that follow from all."""
     predicted = predict_rows()
+    times = forward_times()
 
     def by_name(speeds: Iterable[tuple[Predicted, float]]) -> dict[str, float]:
         return {each.row.name: speed for each, speed in speeds}
@@ -189,6 +200,8 @@ def published_files() -> dict[str, str]:
         ),
         f"../carsim/hardware/{TABLE}": table_text(published_table(predicted)),
         f"../carsim/hardware/{COVERAGE_TABLE}": coverage_text(coverage_table(predicted)),
+        f"../carsim/hardware/{FORWARD_TABLE}": table_text(forward_table(times)),
+        f"../carsim/hardware/{FORWARD_COVERAGE_TABLE}": coverage_text(forward_coverage(times)),
     }
 
 

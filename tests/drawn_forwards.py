@@ -10,9 +10,15 @@ from carsim.design import Design
 EIGHT_BITS = {"weights": {"bits": 8}, "kv": {"bits": 8}, "activations": {"bits": 8}}
 
 
+KINDS = ("cross", "none", "sequence", "streams", "depth", "recurrent")
+"""How text enters a diffusion transformer, or the head of a depth encoder."""
+
+
 @st.composite
-def small_networks(draw: st.DrawFn) -> dict[str, Any]:
-    """A small network and its sample."""
+def small_networks(
+    draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, *, regular: bool = False
+) -> dict[str, Any]:
+    """A small network of one of some kinds, and its sample."""
     heads = draw(st.sampled_from([1, 2, 4]))
     width = draw(st.sampled_from([8, 32])) * heads
     layers = draw(st.integers(1, 3))
@@ -20,12 +26,21 @@ def small_networks(draw: st.DrawFn) -> dict[str, Any]:
         **{"n_layers": layers, "hidden_size": width, "n_heads": heads, "n_kv_heads": heads},
         **{"ffn_size": draw(st.sampled_from([16, 40, 384])), "mlp": "plain"},
     }
-    kind = draw(st.sampled_from(["cross", "none", "sequence", "streams", "depth"]))
-    if kind == "depth":
+    kind = draw(st.sampled_from(kinds))
+    if kind in ("depth", "recurrent"):
         network: dict[str, Any] = {
             **{"kind": "depth", "patch_side": 2, "trained_side": 8},
             **{"head_channels": (4, 8, 8, 8), "fusion_channels": 4},
         }
+        if kind == "recurrent":
+            network |= {
+                "registers": draw(st.integers(0, 4)),
+                "head_channels": (4, 8, width, width),
+                "recurrent": {
+                    "iterations": draw(st.integers(1, 3)),
+                    "channels": draw(st.sampled_from([4, 6])),
+                },
+            }
         sample = {"height": 2 * draw(st.integers(1, 5)), "width": 2 * draw(st.integers(1, 5))}
         return {"body": body, "network": network, "sample": sample}
     network = {
@@ -33,6 +48,8 @@ def small_networks(draw: st.DrawFn) -> dict[str, Any]:
         **{"text_width": 16, "channels": 2, "stride": (2, 2, 2)},
         "modulation": draw(st.sampled_from(["shared", "block"])),
     }
+    if network["modulation"] == "block" and kind != "streams":
+        network["modulation_vectors"] = draw(st.sampled_from([2, 6]))
     if kind == "streams":
         network |= {"dual_blocks": draw(st.integers(0, layers)), "vectors": (6,)}
     sample = {
@@ -45,21 +62,57 @@ def small_networks(draw: st.DrawFn) -> dict[str, Any]:
         sample |= {"chunk_frames": chunk, "chunks": draw(st.integers(1, 3))}
         if draw(st.booleans()):
             sample["window_frames"] = chunk + draw(st.integers(0, 2))
+        if not regular:
+            sample |= draw(ways_of_chunks(sample))
     else:
         sample["frames"] = 1 + 2 * draw(st.integers(0, 2))
     return {"body": body, "network": network, "sample": sample}
 
 
 @st.composite
-def designs(draw: st.DrawFn) -> Design:
-    """A small network on a small machine."""
-    model = draw(small_networks())
+def ways_of_chunks(draw: st.DrawFn, sample: dict[str, Any]) -> dict[str, Any]:
+    """Fields of a sample that say how its chunks follow one another."""
+    chunk = sample["chunk_frames"]
+    way = draw(st.sampled_from(["one", "one", "moved", "none", "rolling", "pipelined", "prompts"]))
+    if way == "moved":
+        window = 2 * chunk + draw(st.integers(0, 2))
+        sinks = draw(st.integers(0, window - chunk))
+        return {"cache": "moved", "window_frames": window, "sink_frames": sinks, "chunks": 4}
+    if way == "none":
+        return {"cache": "none"}
+    if way == "prompts":
+        return {"prompts": draw(st.integers(1, sample["chunks"]))}
+    if way == "one":
+        return {"clean": draw(st.booleans())}
+    levels = draw(st.integers(2, 3))
+    fields = {way: levels, "steps": levels * draw(st.integers(1, 2)), "clean": draw(st.booleans())}
+    if "window_frames" in sample:
+        fields["window_frames"] = levels * chunk + draw(st.integers(0, 2))
+    if way == "pipelined" and draw(st.booleans()):
+        fields["ranges"] = [chunk + draw(st.integers(0, 3)) for _ in range(levels + 1)]
+        fields["clean"] = True
+    return fields
+
+
+@st.composite
+def designs(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, *, regular: bool = False) -> Design:
+    """A small network of one of some kinds on a small machine.
+
+    Args:
+        draw: Draws.
+        kinds: Kinds of networks.
+        regular: Chunks have forwards alike, so that tokens and forwards may reuse others.
+    """
+    model = draw(small_networks(kinds, regular=regular))
     base = load_design("zcu102")
     raw = base.model_dump()
     raw["model"] = {
         **{"name": "drawn", "head": {"kind": "none"}, **EIGHT_BITS, "replay": {"bits": 8}},
         **model,
     }
+    if model["network"]["kind"] == "depth":
+        names = ("qkv", "out", "gate_up", "down", "convolution")
+        raw["model"]["polished"] = draw(st.sampled_from([(), names[-2:], names]))
     raw["policy"]["batch"] = model["sample"].get("passes", 1) * draw(st.integers(1, 2))
     mapping = draw(st.sampled_from(["batch", "tensor", "heads"]))
     raw["machine"] |= {

@@ -1,16 +1,95 @@
-"""Work of a dense forward in plain integers, for comparison with carsim.
+"""Work of a forward in plain integers, for comparison with carsim.
+
+A forward is dense, or it is one of a video in which some forwards reuse the last one as a whole
+(TeaCache) and tokens of the others reuse MLP outputs of the previous frame (FastCar).
 
 Only the fields of a design are read: nothing of carsim is imported. Counts are those of all rows of
 one forward, on cores that share one stream of weights.
 """
 
 from collections import Counter
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 
 def up(a: int, b: int) -> int:
     """a / b, rounded up."""
     return -(-a // b)
+
+
+class Reuse(NamedTuple):
+    """What a forward reuses.
+
+    Attributes:
+        whole: The forward adds what the last one put out, and computes no layer.
+        computing: Tokens of all rows that compute the MLP, of each layer.
+        scored: Tokens of a row that are scored in each layer.
+    """
+
+    whole: bool
+    computing: list[int]
+    scored: int
+
+
+class Passing(NamedTuple):
+    """A forward of chunks, in latent frames.
+
+    Attributes:
+        parts: Frames that pass, and frames that these attend to.
+        moved: Frames of the cache that move.
+    """
+
+    parts: list[tuple[int, int]]
+    moved: int = 0
+
+
+def passing(sample: Any) -> Iterator[Passing]:
+    """The forwards of a sample in chunks, one after the other, as chunks enter and leave."""
+    c = sample.chunk_frames
+    window = sample.window_frames or 10**9
+    levels = max(sample.rolling, sample.pipelined)
+    per_level = sample.steps // levels
+    flight: list[list[int]] = []  # of each chunk in flight: its number, and forwards that it had
+    entered = 0
+    time = 0
+    held = 0
+    while entered < sample.chunks or flight:
+        moved = 0
+        if entered < sample.chunks and time % per_level == 0 and (levels > 1 or not flight):
+            prompts = [
+                max(p for p in range(sample.prompts) if sample.chunks * p // sample.prompts <= k)
+                for k in (entered - 1, entered)
+                if k >= 0
+            ]
+            if len(set(prompts)) > 1:
+                for renewed in range(min(window, entered * c) // c):
+                    yield Passing([(c, (renewed + 1) * c)])
+            if held + c > window and sample.cache == "moved":
+                moved = window - c - sample.sink_frames
+            held = min(window, held + c)
+            flight.append([entered, 0])
+            entered += 1
+        newest = (flight[-1][0] + 1) * c
+        if sample.rolling > 1:
+            yield Passing([(len(flight) * c, min(window, newest))], moved)
+        elif sample.cache == "none":
+            yield Passing([(min(window, newest), min(window, newest))])
+        else:
+            parts = []
+            for number, had in flight:
+                most = window
+                if sample.ranges:
+                    most = sample.ranges[had // per_level]
+                parts.append((c, min(most, (number + 1) * c)))
+            yield Passing(parts, moved)
+        time += 1
+        for chunk in flight:
+            chunk[1] += 1
+        if flight[0][1] == sample.steps:
+            number, _ = flight.pop(0)
+            if sample.clean and sample.cache != "none":
+                most = sample.ranges[-1] if sample.ranges else window
+                yield Passing([(c, min(most, (number + 1) * c))])
 
 
 class ForwardOracle:
@@ -26,27 +105,36 @@ class ForwardOracle:
         self.network = design.model.network
         self.sample = design.model.sample
         self.rows = design.policy.batch
+        self.polished = design.model.polished
         self.split_attention = design.machine.mapping in ("tensor", "heads")
         self.split_mlp = design.machine.mapping == "tensor"
         self.total: Counter[str] = Counter()
 
-    def forward(self, keys: int | None = None) -> Counter[str]:
-        """Count a forward; of chunks, one that attends to so many keys."""
+    def forward(self, forward: Passing | None = None, reuse: Reuse | None = None) -> Counter[str]:
+        """Count a forward; of chunks, one of them.
+
+        Args:
+            forward: What passes, of chunks.
+            reuse: What is reused, by a network without text in its sequence; None: nothing.
+        """
         self.total = Counter()
+        self.reuse = reuse
         if self.network.kind == "depth":
             self._depth()
         else:
-            self._diffusion(keys)
+            self._diffusion(forward)
         return self.total
 
     # -------------------------------------------------------------- networks
 
-    def _diffusion(self, keys: int | None) -> None:
+    def _diffusion(self, forward: Passing | None) -> None:
         body, network, sample = self.body, self.network, self.sample
         d, inner = body.hidden_size, body.ffn_size
         height = sample.height // network.stride[1] // network.patch[1]
         width = sample.width // network.stride[2] // network.patch[2]
-        frames = sample.chunk_frames or 1 + (sample.frames - 1) // network.stride[0]
+        frames = 1 + (sample.frames - 1) // network.stride[0]
+        if forward is not None:
+            frames = sum(passed for passed, _ in forward.parts)
         n = up(frames, network.patch[0]) * height * width
         text = network.text_tokens
         joined = text if network.text in ("streams", "sequence") else 0
@@ -65,11 +153,22 @@ class ForwardOracle:
         if sample.text_keys == "recomputed" and text:
             of_text = [(network.text_width, d), (d, d)][: network.text_layers]
             self._once(of_text, self.rows * text)
-        for layer in range(body.n_layers):
+        reuse = self.reuse
+        all_tokens = self.rows * n
+        if reuse is not None:
+            self.total["bytes"] += 2 * all_tokens * d  # the input is compared, and kept
+        if reuse is not None and reuse.whole:
+            self.total["bytes"] += 3 * all_tokens * d  # what is kept; the residual, read, written
+        layers = 0 if reuse is not None and reuse.whole else body.n_layers
+        for layer in range(layers):
             dual = network.text == "streams" and layer < network.dual_blocks
             single = network.text == "streams" and not dual
             if network.modulation == "block":
-                vectors = 3 if single else 12 if dual or network.text == "sequence" else 6
+                vectors = network.modulation_vectors
+                if network.text == "sequence" or dual:
+                    vectors *= 2
+                if single:
+                    vectors = 3
                 self._once([(time, vectors * d)], self.rows)
             beside = inner if single else 0
             qkv = [(d, 3 * d + beside)]
@@ -81,7 +180,15 @@ class ForwardOracle:
                 split=self.split_attention,
                 text=joined if dual else 0,
             )
-            self._attend(every, every if keys is None else keys)
+            if forward is None:
+                self._attend(every, every)
+            else:
+                of_frame = height * width
+                self.total["bytes"] += self.rows * 2 * forward.moved * of_frame * 2 * d
+                for passed, attended in forward.parts:
+                    self._attend(passed * of_frame, attended * of_frame)
+            if reuse is not None:
+                self.total["bytes"] += self.rows * reuse.scored * d  # the key of each token
             output = [(d + beside, d)]
             self._chain(
                 every,
@@ -99,7 +206,11 @@ class ForwardOracle:
                     self.total["bytes"] += self.rows * text * 2 * d
                 else:
                     self.total["bytes"] += self.rows * text * 2 * d
-            if not single:
+            if reuse is not None:
+                computing = reuse.computing[layer]
+                self._mlp(computing, d, inner)
+                self.total["bytes"] += computing * d + 3 * (all_tokens - computing) * d
+            elif not single:
                 self._chain(
                     every,
                     [(d, inner), (inner, d)],
@@ -109,6 +220,8 @@ class ForwardOracle:
                     text=joined if dual else 0,
                 )
         # Behind the last layer.
+        if reuse is not None and not reuse.whole:
+            self.total["bytes"] += all_tokens * d  # kept for later forwards
         if network.modulation == "block":
             self._once([(time, 2 * d)], self.rows)
         self._chain(n, [(d, out)], d, out, split=self.split_mlp)
@@ -120,10 +233,20 @@ class ForwardOracle:
         n = rows * columns + 1 + network.registers
         self._convolve(rows * columns, 1, 3 * network.patch_side**2, d, (rows, columns))
         for _ in range(body.n_layers):
-            self._chain(n, [(d, 3 * d)], d, 3 * d, split=self.split_attention)
+            qkv, out = [(d, 3 * d)], [(d, d)]
+            self._chain(n, qkv, d, 3 * d, split=self.split_attention, names=("qkv",))
             self._attend(n, n)
-            self._chain(n, [(d, d)], 2 * d, d, split=self.split_attention)
-            self._chain(n, [(d, body.ffn_size), (body.ffn_size, d)], d, d, split=self.split_mlp)
+            self._chain(n, out, 2 * d, d, split=self.split_attention, names=("out",))
+            mlp = [(d, body.ffn_size), (body.ffn_size, d)]
+            self._chain(n, mlp, d, d, split=self.split_mlp, names=("gate_up", "down"))
+        if network.recurrent is None:
+            self._dpt(rows, columns)
+        else:
+            self._recurrent(rows, columns)
+
+    def _dpt(self, rows: int, columns: int) -> None:
+        """The DPT head on a grid of patches."""
+        d, network = self.body.hidden_size, self.network
         one, two, three, four = network.head_channels
         f = network.fusion_channels
         grid, half = (rows, columns), (up(rows, 2), up(columns, 2))
@@ -145,7 +268,67 @@ class ForwardOracle:
         self._convolve(full[0] * full[1], 3, f // 2, 32, above[0])
         self._convolve(full[0] * full[1], 1, 32, 1, full)
 
+    def _recurrent(self, rows: int, columns: int) -> None:
+        """The head of Metric3D v2 on a grid of patches."""
+        d, network = self.body.hidden_size, self.network
+        one, two, three, _ = network.head_channels
+        f = network.fusion_channels
+        h = network.recurrent.channels
+        # A fourteenth, a seventh and a quarter of the side.
+        coarse = (rows, columns)
+        middle = (2 * rows, 2 * columns)
+        fine = (7 * rows // 2, 7 * columns // 2)
+        for _ in range(4):  # readout
+            self._at((1, 1), 1, (1 + network.registers) * d, d, biased=False)
+            self._at(coarse, 1, d, d)
+        self._at(coarse, 1, d, 4 * two)
+        self._at(fine, 1, d, one, source=coarse)
+        for _ in range(2):  # the deepest feature, then it and the next
+            self._at(coarse, 3, d, d)
+        self._at(coarse, 1, d, d)
+        for _ in range(4):
+            self._at(coarse, 3, d, d)
+        self._at(middle, 1, d, two, source=coarse)
+        for _ in range(4):
+            self._at(middle, 3, two, two)
+        self._at(fine, 1, two, f + 2, source=middle)
+        self._at(fine, 3, f, 256)
+        self._at(fine, 1, 256, 256, softmax=True)
+        self._at(fine, 3, f, 128)
+        self._at(fine, 1, 128, 128)
+        self._at(fine, 1, 128, 128)
+        self._at(fine, 1, 128, 3)
+        for grid, channels in ((fine, one), (middle, two), (coarse, three)):
+            for _ in range(2):  # state and context
+                self._at(grid, 3, channels, h)
+                self._at(grid, 3, h, h, beside=h)
+                if channels != h:
+                    self._at(grid, 1, channels, h)
+                self._at(grid, 3, h, h)
+            self._at(grid, 3, h, 3 * h)
+        for _ in range(network.recurrent.iterations):
+            for _ in range(3):
+                self._unit(coarse, 2 * h, h)
+            for _ in range(2):
+                self._unit(middle, 3 * h, h)
+            self._unit(fine, 2 * h + 6, h)
+            for outputs in (2, 4):  # changes of depth and of normals
+                self._at(fine, 3, h, h)
+                self._at(fine, 3, h, outputs)
+            self._at(fine, 3, h, h)
+            self._at(fine, 1, h, 16 * 9, softmax=True)
+
+    def _unit(self, grid: tuple[int, int], entering: int, h: int) -> None:
+        """An update of a recurrent unit."""
+        self._at(grid, 3, entering, 2 * h, beside=2 * h)
+        self._at(grid, 3, entering, h, beside=3 * h)
+
     # -------------------------------------------------------------- pieces
+
+    def _mlp(self, computing: int, d: int, inner: int) -> None:
+        """The MLP of some tokens of all rows, which are dealt evenly."""
+        products = [(d, inner), (inner, d)]
+        self._chain_of(computing, products, d, d, split=self.split_mlp)
 
     def _once(self, products: list[tuple[int, int]], rows: int) -> None:
         """Products of a few rows, whose weights move once."""
@@ -162,9 +345,25 @@ class ForwardOracle:
         *,
         split: bool,
         text: int = 0,
+        names: tuple[str, ...] = (),
     ) -> None:
         """Products of all tokens, one after the other; text tokens may have their own weights."""
         m = self.rows * tokens
+        self._chain_of(m, products, entering, leaving, split=split, text=text, names=names)
+
+    def _chain_of(
+        self,
+        m: int,
+        products: list[tuple[int, int]],
+        entering: int,
+        leaving: int,
+        *,
+        split: bool,
+        text: int = 0,
+        names: tuple[str, ...] = (),
+    ) -> None:
+        """Products of m tokens of all rows, one after the other."""
+        tokens = m // self.rows
         parts = [(m, product) for product in products]
         if text:
             image = tokens - text
@@ -178,6 +377,9 @@ class ForwardOracle:
         held = max(1, self.machine.activation_buffer_kib * 1024 // widest)
         tiles = up(of_core, held)
         weights = [k * n + 2 * n for _, (k, n) in parts]
+        for number, name in enumerate(names):
+            if name in self.polished:
+                weights[number] += 6 * products[number][0]
         self.total["macs"] += sum(rows * k * n for rows, (k, n) in parts)
         around = m * (entering + leaving)
         half = self.machine.weight_buffer_kib * 1024 // 2
@@ -214,6 +416,24 @@ class ForwardOracle:
         self.total["macs"] += 2 * pairs * self.body.hidden_size
         self.total["exponentials"] += pairs * self.body.n_heads
 
+    def _at(
+        self,
+        grid: tuple[int, int],
+        side: int,
+        inputs: int,
+        outputs: int,
+        *,
+        source: tuple[int, int] | None = None,
+        biased: bool = True,
+        beside: int = 0,
+        softmax: bool = False,
+    ) -> None:
+        """A convolution whose outputs lie on a grid."""
+        places = grid[0] * grid[1]
+        start = grid if source is None else source
+        self._convolve(places, side, inputs, outputs, start, biased=biased, beside=beside)
+        self.total["exponentials"] += softmax * self.rows * places * outputs
+
     def _convolve(
         self,
         places: int,
@@ -223,15 +443,18 @@ class ForwardOracle:
         source: tuple[int, int],
         *,
         biased: bool = True,
+        beside: int = 0,
     ) -> None:
-        """A convolution from a grid of places to others."""
+        """A convolution from a grid of places to others, where ``beside`` channels are read."""
         m = self.rows * places
         entering = self.rows * source[0] * source[1]
         weights = side * side * inputs * outputs
         self.total["macs"] += m * weights
         self.total["bytes"] += weights + 2 * outputs * biased
+        self.total["bytes"] += 6 * inputs * ("convolution" in self.polished)
         cores = 1 if self.split_mlp else self.machine.cores
         buffer = self.machine.activation_buffer_kib * 1024
-        if up(entering * inputs + m * outputs, cores) > buffer:
+        once = m * (outputs + beside)
+        if up(entering * inputs + once, cores) > buffer:
             again = side if side * source[1] * inputs > buffer else 1
-            self.total["bytes"] += again * entering * inputs + m * outputs
+            self.total["bytes"] += again * entering * inputs + once

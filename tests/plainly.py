@@ -2,18 +2,20 @@
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from carsim.account.simulation import Simulation, add_up
+from carsim.hardware.schedule import BASELINE, Schedule
 from carsim.machine.batches import Batches
 from carsim.machine.cases import Cases, RowCases, TokenCases
 from carsim.machine.phase import Outcome
 from carsim.machine.plan import Plan
 from carsim.machine.run import visit_prompt, visit_step_ends
-from carsim.machine.token_batches import TokenBatches
+from carsim.machine.token_batches import TokenBatches, expected_loads
 from carsim.machine.visits import Visits
 from carsim.program.block import Block
 from carsim.program.reads import Reads
@@ -49,12 +51,19 @@ def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
         return reads
 
     for at in np.ndindex(batches.replay.shape[:3]):
-        program = plan.program(decided=bool(plan.decided[at[1]]))
-        layer = program.layers[at[2]]
+        kinds = [kind for kind, steps in plan.forward_kinds if at[1] in steps]
+        program = plan.program(decided=bool(plan.decided[at[1]]), kind=kinds[0])
         schedule = plan.schedule_of(program.decided)
+        of_step = batches
+        if batches.whole_forwards(len(plan.steps))[at[1]]:
+            # All rows leave out all layers, and no token is dealt.
+            program = plan.phases.program(plan.rule, decided=True)
+            schedule = BASELINE
+            of_step = replace(batches, tokens=None)
+        layer = program.layers[at[2]]
         dispatch_cycles = machine.dispatch_cycles(schedule)
         block_cycles = [0] * len(layer)
-        decisions = batches.by_name(program.decisions)
+        decisions = of_step.by_name(program.decisions)
         position = 0
         while position < len(layer):
             block = layer[position]
@@ -68,7 +77,7 @@ def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
                 end += 1
             tokens = decisions[block.follows].tokens
             if tokens is not None:
-                loads = core_loads(tokens, at, machine.cores, packs=schedule.central)
+                loads = core_loads(tokens, at, machine.cores, schedule)
                 for in_section in range(position, end):
                     reads = reads_at(at, layer[in_section])
                     cases = Cases(
@@ -105,15 +114,19 @@ def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
 
 
 def core_loads(
-    tokens: TokenBatches, at: tuple[int, ...], cores: int, *, packs: bool
+    tokens: TokenBatches, at: tuple[int, ...], cores: int, schedule: Schedule
 ) -> NDArray[np.int64]:
     """Tokens that each core computes in a layer-step, token by token, most first."""
     line = []  # a share of a computing token for every token of the batch
     for computing in tokens.computing[at].tolist():
         line += [Fraction(computing, tokens.per_range)] * tokens.per_range
-    if packs:
+    if schedule.central:
         total = int(sum(line))
         loads = [len(range(core, total, cores)) for core in range(cores)]
+    elif schedule.interleaves_tokens and tokens.per_range > 1:
+        return expected_loads(tokens.computing[at][None], tokens.per_range, cores)[0]
+    elif schedule.interleaves_tokens:
+        loads = [int(sum(line[core::cores])) for core in range(cores)]
     else:
         ends = [len(line) * core // cores for core in range(cores + 1)]
         up_to = [floor_of_ranges(line[:end], tokens.per_range) for end in ends]

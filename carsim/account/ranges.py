@@ -230,7 +230,8 @@ def kinds(plan: Plan) -> Iterator[Kind]:
     if machine.model.network is not None:
         text = text_block(machine.model)
         if text is not None:
-            yield _kind(plan, text, 1)
+            assert machine.model.sample is not None
+            yield _kind(plan, text, machine.model.sample.prompts)
         return
     body = machine.model.body
     for of_layer, layers in machine.model.layer_kinds().items():
@@ -245,10 +246,15 @@ def _visits_of_blocks(plan: Plan) -> dict[Block, int]:
     """The blocks of all kinds of steps, and how often each is a phase of the run."""
     visits: Counter[Block] = Counter()
     for decided in (False, True):
-        n_steps = int(np.count_nonzero(plan.decided == decided))
-        if n_steps:
-            for block, layers in plan.program(decided=decided).blocks.items():
-                visits[block] += len(layers) * n_steps
+        for kind, steps in plan.forward_kinds:
+            n_steps = int(np.count_nonzero(plan.decided[steps] == decided))
+            if n_steps:
+                program = plan.program(decided=decided, kind=kind)
+                for block, layers in program.blocks.items():
+                    visits[block] += len(layers) * n_steps
+    if plan.reuses_forwards:  # some of the steps; which ones is not asked
+        for block, layers in plan.of_whole_forwards.program(decided=True).blocks.items():
+            visits[block] += len(layers) * len(plan.steps)
     return visits
 
 
@@ -257,11 +263,14 @@ def _longest_reads(plan: Plan, block: Block) -> Reads | None:
     if not block.reads_tokens:
         return None
     longest = np.array([plan.video.max_context], object)
+    if not block.follows_context:
+        # Forwards are not ordered by what they read.
+        of_steps = block.reads(plan.steps_at(np.arange(len(plan.steps))))
+        assert of_steps is not None
+        return of_steps.change(lambda figure: figure.max(keepdims=True).astype(object))
     steps = Steps(longest.astype(np.int64), plan.video, plan.attention)
     reads = block.reads(steps)
     assert reads is not None
-    if not block.follows_context:
-        return reads.change(lambda figure: figure.astype(object))
     return reads._replace(
         attended=longest,
         runs=np.ones_like(longest),

@@ -78,7 +78,24 @@ def sums_by_kind(plan: Plan, batches: Batches, visits: Sequence[Visits]) -> dict
     decisions = batches.by_name(program.decisions)
     for name, bounds in bounds_of_skipped(plan, program, decisions).items():
         sums[name] = _with_bounds(sums[name], bounds)
+    if plan.reuses_forwards:
+        _add_bounds_of_forwards(sums, plan, batches)
     return sums
+
+
+def _add_bounds_of_forwards(sums: dict[str, Sums], plan: Plan, batches: Batches) -> None:
+    """Add the bounds of forwards that reuse the last one as a whole, to the sums by kind."""
+    whole_plan = plan.of_whole_forwards
+    program = whole_plan.program(decided=True)
+    steps = np.flatnonzero(batches.whole_forwards(len(plan.steps)))
+    by_rows = batches.by_rows
+    members = tuple(member.at_steps(steps) for member in by_rows.members)
+    decisions = {
+        name: replace(of_rows, joined_from=tuple(each.by_name([name])[name] for each in members))
+        for name, of_rows in by_rows.by_name(program.decisions).items()
+    }
+    for name, bounds in bounds_of_skipped(whole_plan, program, decisions).items():
+        sums[name] = _with_bounds(sums[name], bounds)
 
 
 def sum_outcomes(weighted: Sequence[tuple[Outcome, Ints]], designs: int = 1) -> Sums:

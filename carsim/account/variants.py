@@ -94,7 +94,11 @@ def variants(design: Design, *, replays: bool = True, by_token: bool = False) ->
     policy = design.policy
     design_variant = own_variant(design, replays=replays, by_token=by_token)
     if design.model.network is not None:
-        compared = [kind for kind, schedule in SCHEDULES.items() if schedule.compared]
+        compared = [
+            kind
+            for kind, schedule in SCHEDULES.items()
+            if schedule.compared or schedule.interleaves_tokens
+        ]
         dealt = [replace(design_variant, schedule=kind) for kind in compared if by_token]
         return _distinct([BASE, *dealt, design_variant])
     if policy.compare is not None:

@@ -32,11 +32,9 @@ if TYPE_CHECKING:
     "--workers",
     type=click.IntRange(1, 256),
     default=2,
-    help="Processes; changes the time and no bit of the result. A checkpoint has one.",
+    help="Processes; changes the time and no bit of the result. A checkpoint or pipeline has one.",
 )
-@click.option(
-    "--device", default="cpu", help="PyTorch device of recipes whose weights are a checkpoint."
-)
+@click.option("--device", default="cpu", help="PyTorch device of a checkpoint or a pipeline.")
 @click.option(
     "--also-from",
     metavar="FOLDER",
@@ -67,8 +65,9 @@ def capture(recipes: tuple[Path, ...], out: Path | None, **given: Any) -> None:
     """Decode a video, really replaying, and write its trace.
 
     Each RECIPE (a YAML file) says what is decoded: content by the reference decoder, prompts by a
-    LLaMA-type checkpoint of Hugging Face (weights: {hf: FOLDER}, which needs the extra hf), or a
-    video in chunks by a small diffusion transformer (network, chunks).
+    LLaMA-type checkpoint of Hugging Face (weights: {hf: FOLDER}, which needs the extra hf), prompts
+    by a pipeline of diffusers (weights: {diffusers: FOLDER}, extra diffusers), or a video in chunks
+    by a small diffusion transformer (network, chunks).
     """
     taus, ratio = given["taus"], given["calibrate"]
     if any(map(isnan, taus)):
@@ -119,18 +118,24 @@ def _capture_all(
     from carsim.decoder.capture import check_needs
     from carsim.decoder.chunked.capture import capture_chunks
     from carsim.decoder.chunked.recipe import ChunkRecipe
-    from carsim.decoder.hf import capture_hf, load_checkpoint
+    from carsim.decoder.hf import capture_hf, capture_pipeline, load_checkpoint, load_pipeline
     from carsim.decoder.hf_recipe import CheckpointRecipe
+    from carsim.decoder.pipeline_recipe import PipelineRecipe
 
     for path, recipe, _ in asked:
         refuse_existing(out or path.parent / recipe.output, overwrite=overwrite)
         check_needs(recipe, path.parent)
     load = lru_cache(maxsize=1)(load_checkpoint)  # once for all thresholds
+    load_parts = lru_cache(maxsize=1)(load_pipeline)
     for path, recipe, options in asked:
         with progress_bar(f"decoding {recipe.name}") as progress:
             if isinstance(recipe, CheckpointRecipe):
                 model = load(path.parent / recipe.weights.hf, dtype=recipe.dtype, device=device)
                 trace = capture_hf(model, recipe, progress=progress)
+            elif isinstance(recipe, PipelineRecipe):
+                parts = path.parent / recipe.weights.diffusers
+                pipeline = load_parts(parts, dtype=recipe.dtype, device=device)
+                trace = capture_pipeline(pipeline, recipe, progress=progress)
             elif isinstance(recipe, ChunkRecipe):
                 trace = capture_chunks(recipe, progress=progress)
             else:
@@ -161,7 +166,9 @@ def _calibrate(parsed: "list[tuple[Path, AnyRecipe]]", ratio: float, workers: in
 
     recipes = [(path, recipe) for path, recipe in parsed if isinstance(recipe, Recipe)]
     if len(recipes) < len(parsed):
-        raise click.UsageError("--calibrate takes neither a checkpoint nor a video in chunks")
+        raise click.UsageError(
+            "--calibrate takes neither a checkpoint, a pipeline nor a video in chunks"
+        )
     for path, recipe in recipes:
         check_needs(recipe.model_copy(update={"quality": None}), path.parent)
     for path, recipe in recipes:
@@ -216,18 +223,31 @@ def _say_measured(measured: Mapping[str, Any]) -> None:
 
 
 def _say_ranges(target: Path, trace: "Trace") -> None:
-    """The file, and the share of tokens that reuse outputs."""
-    import numpy as np
-
+    """The file, the share of tokens that reuse outputs, and the scores that decide."""
     from carsim.base.text import percent
 
     assert trace.reused is not None
-    assert trace.range_tas is not None
+    assert trace.ranges is not None
+    share, which = _share_of_tokens(trace)
+    size = f"{trace.size} of {trace.ranges.tokens:,} tokens"
+    say(f"{target}: {size}; {percent(share)} of {which} replay", f"sha256 {trace.sha256}")
+
+
+def _share_of_tokens(trace: "Trace") -> tuple[float, str]:
+    """The share of tokens that reuse outputs, and of which; says what helps to find a tau."""
+    import numpy as np
+
+    assert trace.reused is not None
+    assert trace.ranges is not None
+    reused = float(trace.reused.sum())
+    if trace.range_tas is None:
+        return reused / (trace.reused.size * trace.ranges.per_range), "all tokens"
     scored = np.isfinite(trace.range_tas)
-    share = float(trace.reused.sum()) / max(1, int(np.count_nonzero(scored)))
+    share = reused / max(1, int(np.count_nonzero(scored)))
+    if scored.any():
+        median = np.nanmedian(trace.range_tas)
+        say(f"half of the scores lie above {median:.3g}: about half of the tokens replay at it")
     if not 0 < share < 1 and scored.any():
         low, high = np.nanmin(trace.range_tas), np.nanmax(trace.range_tas)
         say(f"warning: all tokens decide alike, as scores lie between {low:.3g} and {high:.3g}")
-    tokens = f"{trace.ranges.tokens if trace.ranges else 0:,} tokens"
-    reused = f"{percent(share)} of the scored tokens replay"
-    say(f"{target}: {trace.size} of {tokens}; {reused}", f"sha256 {trace.sha256}")
+    return share, "the scored tokens"

@@ -44,7 +44,7 @@ from carsim.decisions.attention.base import Ints
 from carsim.decisions.replay import FASTCAR, ReplayRule
 from carsim.design import Design
 from carsim.program.block import machine_shape
-from carsim.program.diffusion import chunk_keys, forward_shape
+from carsim.program.diffusion import forward_shape, fullest_forward
 from carsim.program.layers import decoder_program, sharing_layers
 from carsim.program.program import Program
 from carsim.program.sample import sample_program
@@ -52,7 +52,13 @@ from carsim.workload.body import in_window
 from carsim.workload.geometry import Video
 from carsim.workload.model import Model
 from carsim.workload.network import DiffusionTransformer
-from carsim.workload.workload import ReuseSource
+from carsim.workload.workload import ReuseSource, TokenReuse
+
+KV_CACHE = "KV cache"
+"""Name of keys and values among the contents of a memory."""
+
+OLDER_KV = "older KV cache"
+"""Name of those of older tokens in a second memory."""
 
 
 class Content(NamedTuple):
@@ -94,7 +100,7 @@ def capacity(
     rule: ReplayRule | None = FASTCAR,
     kv_held: Ints | None = None,
     *,
-    source: ReuseSource | None = None,
+    reuse: TokenReuse | None = None,
 ) -> tuple[MemoryUse, ...]:
     """Contents of the board's memories, sorted by name, empty memories included.
 
@@ -104,9 +110,15 @@ def capacity(
         rule: Rule of replay; None where nothing ever replays, and nothing is held for it.
         kv_held: int[L], the most tokens that a head of each layer holds at once, where that was
             recorded; None: it follows from the context.
-        source: Outputs that tokens of forwards reuse; None: whole rows decide.
+        reuse: What tokens of forwards reuse; None: whole rows decide.
     """
-    everything = contents(design, video, rule=rule, kv_held=kv_held, source=source)
+    everything = contents(
+        design,
+        video,
+        rule=rule,
+        kv_held=kv_held,
+        reuse=reuse,
+    )
     uses = []
     for name, memory in sorted(design.board.memories.items()):
         of_memory = tuple(content for content in everything if content.memory == name)
@@ -120,7 +132,7 @@ def contents(
     rule: ReplayRule | None = FASTCAR,
     kv_held: Ints | None = None,
     *,
-    source: ReuseSource | None = None,
+    reuse: TokenReuse | None = None,
 ) -> tuple[Content, ...]:
     """Contents that a design keeps in external memory, and where; see :func:`capacity`.
 
@@ -130,21 +142,21 @@ def contents(
         rule: Rule of replay; None where nothing ever replays.
         kv_held: int[L], the most tokens that a head of each layer holds at once; None: from the
             context.
-        source: Outputs that tokens of forwards reuse; None: whole rows decide.
+        reuse: What tokens of forwards reuse; None: whole rows decide.
     """
     placement = design.machine.placement
     model = design.model
     batch = design.policy.batch
     if model.network is not None:
-        return _sample_contents(design, rule, source)
+        return _sample_contents(design, rule, reuse)
     cached = _cached_tokens(design, video, kv_held)
     near_bytes, far_bytes = _kv_bytes(design, video, rule, cached)
     everything = [
         Content(placement.weights, "weights", nbytes=model.body_bytes),
-        Content(placement.kv, "KV cache", nbytes=batch * near_bytes),
+        Content(placement.kv, KV_CACHE, nbytes=batch * near_bytes),
     ]
     if placement.kv_far is not None and far_bytes:
-        older = Content(placement.kv_far, "older KV cache", nbytes=batch * far_bytes)
+        older = Content(placement.kv_far, OLDER_KV, nbytes=batch * far_bytes)
         everything.append(older)
     if rule is not None:
         # One set of data for each row and layer in which rows decide.
@@ -164,13 +176,14 @@ def contents(
 
 
 def _sample_contents(
-    design: Design, rule: ReplayRule | None, source: ReuseSource | None
+    design: Design, rule: ReplayRule | None, reuse: TokenReuse | None
 ) -> tuple[Content, ...]:
     """Contents of a design whose tokens pass a network all together.
 
     Activations of one layer are held for all tokens: the residual, and the widest inputs and
     outputs beside it. A sample in chunks has a cache of keys and values, in place of those among
-    the activations.
+    the activations, for the frames that are read by the fullest of its forwards. Outputs that whole
+    forwards reuse, and those that tokens of the others reuse, lie beside each other.
     """
     placement = design.machine.placement
     model = design.model
@@ -181,6 +194,8 @@ def _sample_contents(
     assert sample is not None
     batch = design.policy.batch
     tokens = network.tokens(sample)
+    if isinstance(network, DiffusionTransformer) and sample.chunk_frames is not None:
+        tokens = network.tokens_of(sample, fullest_forward(model).frames)
     text_tokens = getattr(network, "text_tokens", 0)
     joined = getattr(network, "text", "") in ("streams", "sequence")
     every_token = tokens + text_tokens * joined
@@ -191,30 +206,76 @@ def _sample_contents(
         Content(placement.weights, "weights", nbytes=model.body_bytes),
         Content(placement.kv, "activations", nbytes=batch * activation_bytes),
     ]
-    cached_tokens = 0
-    policy_bytes = 0
-    attention = design.policy.attention
-    shape = forward_shape(model, tokens)
-    if sample.chunk_frames is not None:
-        keys = np.array([chunk_keys(model)[-1]], np.int64)
-        cached_tokens = int(attention.forward_held(tokens, keys)[0])
-        policy_bytes = body.n_layers * int(attention.forward_side_bytes(shape, keys)[0])
-    if getattr(network, "text", "") == "cross":
-        cached_tokens += text_tokens
-    if cached_tokens:
-        kv_bytes = body.n_layers * int(model.kv.bytes_of(cached_tokens * body.kv_elements))
-        everything.append(Content(placement.kv, "KV cache", nbytes=batch * kv_bytes))
-    if policy_bytes:
-        everything.append(Content(placement.kv, "data of the policy", nbytes=batch * policy_bytes))
+    if isinstance(network, DiffusionTransformer):
+        everything += _cache_contents(design)
     if rule is not None:
-        program = sample_program(model, design.policy.skip, decided=False, rule=rule, source=source)
+        skip = design.policy.skip
+        program = sample_program(
+            model,
+            skip,
+            decided=False,
+            rule=rule,
+            reuse=reuse,
+        )
+        source = None if reuse is None else reuse.source
         replay_bytes = batch * _reused_bytes(model, program, source)
+        if reuse is not None and reuse.beside_forwards:
+            of_forwards = sample_program(model, skip, decided=False, rule=rule)
+            replay_bytes += batch * _reused_bytes(model, of_forwards, None)
         everything.append(Content(placement.replay, "replay cache", nbytes=replay_bytes))
         rule_bytes = tokens * rule.work(machine_shape(model)).held_bytes
-        if source is not None and rule_bytes and not design.policy.skip.decides_before:
+        if source is not None and rule_bytes and not skip.decides_before:
             nbytes = batch * len(program.skipping_layers) * rule_bytes
             everything.append(Content(placement.replay, "data of the rule", nbytes=nbytes))
     return tuple(everything)
+
+
+def cache_bytes(design: Design, frames: int | None = None) -> int:
+    """Bytes of keys and values of a batch: of the latent frames in the cache, and of the prompt.
+
+    Args:
+        design: A design with a diffusion transformer.
+        frames: Latent frames in the cache of a video in chunks; None: the most that there ever are.
+    """
+    contents_of_cache = _cache_contents(design, frames)
+    return sum(each.nbytes for each in contents_of_cache if each.content == KV_CACHE)
+
+
+def _cache_contents(design: Design, frames: int | None = None) -> list[Content]:
+    """Keys and values that a diffusion transformer keeps, and what the policy keeps beside them.
+
+    Args:
+        design: The design.
+        frames: Latent frames in the cache of a video in chunks; None: the most that there ever are.
+    """
+    model = design.model
+    network = model.network
+    sample = model.sample
+    assert isinstance(network, DiffusionTransformer)
+    assert sample is not None
+    body = model.body
+    batch = design.policy.batch
+    memory = design.machine.placement.kv
+    cached_tokens = 0
+    policy_bytes = 0
+    if sample.chunk_frames is not None and sample.cache != "none":
+        fullest = fullest_forward(model)
+        passing = network.tokens_of(sample, fullest.frames)
+        cached_frames = fullest.cached if frames is None else frames
+        keys = np.array([network.tokens_of(sample, cached_frames)], np.int64)
+        attention = design.policy.attention
+        cached_tokens = int(attention.forward_held(passing, keys)[0])
+        side_bytes = attention.forward_side_bytes(forward_shape(model, passing), keys)
+        policy_bytes = body.n_layers * int(side_bytes[0])
+    if network.text == "cross":
+        cached_tokens += network.text_tokens
+    contents_of_cache = []
+    if cached_tokens:
+        kv_bytes = body.n_layers * int(model.kv.bytes_of(cached_tokens * body.kv_elements))
+        contents_of_cache.append(Content(memory, KV_CACHE, nbytes=batch * kv_bytes))
+    if policy_bytes:
+        contents_of_cache.append(Content(memory, "data of the policy", nbytes=batch * policy_bytes))
+    return contents_of_cache
 
 
 def _reused_bytes(model: Model, program: Program, source: ReuseSource | None) -> int:

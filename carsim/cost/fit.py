@@ -44,7 +44,7 @@ from carsim.workload.head import CANDIDATES
 from carsim.workload.model import DepthTransformer, LinearHead, Model
 from carsim.workload.precision import Precision, WeightPrecision, WeightsByRole
 from carsim.workload.tiled import query_bytes
-from carsim.workload.workload import ReuseSource
+from carsim.workload.workload import TokenReuse
 
 __all__ = ["FitReport", "FitRow", "activation_bytes_per_token", "check_fit", "head_kv_bytes"]
 
@@ -196,7 +196,7 @@ def check_fit(
     rule: ReplayRule | None = FASTCAR,
     kv_held: Ints | None = None,
     *,
-    source: ReuseSource | None = None,
+    reuse: TokenReuse | None = None,
 ) -> FitReport:
     """Check a design against its board.
 
@@ -205,10 +205,16 @@ def check_fit(
         video: Frames, tokens per frame and prompt, which set the longest context.
         rule: Rule of replay, which may hold data of its own; None where nothing ever replays.
         kv_held: Tokens that the cache of each layer holds, if recorded: see :func:`capacity`.
-        source: Outputs that tokens of forwards reuse; None: whole rows decide.
+        reuse: What tokens of forwards reuse; None: whole rows decide.
     """
     resources = resource_fit(design)
-    memories = capacity(design, video, rule=rule, kv_held=kv_held, source=source)
+    memories = capacity(
+        design,
+        video,
+        rule=rule,
+        kv_held=kv_held,
+        reuse=reuse,
+    )
     buffers = [row for _, row in buffer_rows(design, video)]
     rows = (*resources.rows, *memory_rows(memories), *buffers)
     return replace(resources, rows=rows, memories=memories)

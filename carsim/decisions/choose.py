@@ -30,7 +30,7 @@ from carsim.decisions.trace.resize import crop, enlarge, layers_at_depth, map_la
 from carsim.decisions.trace.token_ranges import METHODS, RangeDecisions
 from carsim.workload.geometry import Video
 from carsim.workload.model import Model
-from carsim.workload.workload import ReuseSource
+from carsim.workload.workload import TokenReuse
 
 CAPTURED_SKIP = "mlp"
 """Kind of the blocks that rows skip unless a design says otherwise: the MLP alone."""
@@ -227,20 +227,24 @@ class Sources:
         label = decisions.label
         if tokens != ranges.tokens:
             label = f"{label}; {ranges.tokens:,} tokens of a row stand for {tokens:,}"
+        method = METHODS[ranges.source]
+        if ranges.whole_forwards is not None:
+            method = f"{decisions.method} and {method}"
         return replace(
             decisions,
             ranges=ranges.of_layers(layers).with_tokens(tokens),
-            method=METHODS[ranges.source],
+            method=method,
             label=label,
         )
 
     @property
-    def source(self) -> ReuseSource | None:
-        """The outputs that tokens of forwards reuse; None where whole rows decide."""
+    def reuse(self) -> TokenReuse | None:
+        """What tokens of forwards reuse; None where whole rows decide."""
         if self.replays:
             for trace in self.traces:
-                if trace.meta.ranges is not None:
-                    return trace.meta.ranges.source
+                ranges = trace.meta.ranges
+                if ranges is not None:
+                    return TokenReuse(ranges.source, bool(ranges.whole_forwards))
         return None
 
     def _further(self, trace: Trace, name: str) -> Bools:

@@ -36,6 +36,7 @@ from carsim.decoder.content.scenes import kept_share
 from carsim.decoder.content.videos import need_videos, read_video
 from carsim.decoder.group import Decoded, RowGroup, decode_group
 from carsim.decoder.model import DecoderModel, load_model
+from carsim.decoder.pipeline_recipe import PipelineRecipe
 from carsim.decoder.quantise import quantise
 from carsim.decoder.recipe import AnyRecipe, Recipe, SceneRecipe, VideoRecipe
 from carsim.decoder.skipping import KNOWN_BEHIND
@@ -166,6 +167,11 @@ def check_needs(recipe: AnyRecipe, folder: Path) -> None:
     """
     if isinstance(recipe, ChunkRecipe):
         return  # its weights and noise are drawn
+    if isinstance(recipe, PipelineRecipe):
+        from carsim.decoder.hf.pipeline import check_pipeline
+
+        check_pipeline(folder / recipe.weights.diffusers)
+        return
     if not isinstance(recipe, Recipe):
         from carsim.decoder.hf.checkpoint import check_checkpoint
 

@@ -28,6 +28,7 @@ from carsim.decoder.chunked.recipe import ChunkRecipe
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.decoding import BaseRecipe, FilePath, TokenSampling
 from carsim.decoder.hf_recipe import CheckpointRecipe
+from carsim.decoder.pipeline_recipe import PipelineRecipe
 from carsim.decoder.structures import MLP_ALONE, DecoderPolicy
 from carsim.program.skips import AnySkip
 
@@ -213,7 +214,7 @@ class Recipe(BaseRecipe):
             raise ValueError("quality under scope batch needs all clips, as they decide together")
 
 
-AnyRecipe = Recipe | CheckpointRecipe | ChunkRecipe
+AnyRecipe = Recipe | CheckpointRecipe | ChunkRecipe | PipelineRecipe
 
 
 def recipe_schema() -> dict[str, Any]:
@@ -239,7 +240,7 @@ def parse_recipe(
     if "chunks" in loaded or "network" in loaded:
         kind = ChunkRecipe
     elif isinstance(loaded.get("weights"), dict):
-        kind = CheckpointRecipe
+        kind = PipelineRecipe if "diffusers" in loaded["weights"] else CheckpointRecipe
     try:
         recipe = kind.model_validate(tuples(loaded))
     except ValidationError as error:
@@ -267,6 +268,8 @@ def _check_folders(recipe: AnyRecipe, path: Path, also_from: tuple[Path, ...]) -
                 videos[f"$.clips[{number}].video"] = clip.video
     elif isinstance(recipe, CheckpointRecipe):
         files["$.weights"] = recipe.weights.hf
+    elif isinstance(recipe, PipelineRecipe):
+        files["$.weights"] = recipe.weights.diffusers
     cure = "move it there, or name its folder in `also_from`"
     for field, name in files.items():
         roots = (path.parent, Path(), *_SHIPPED, *also_from)

@@ -10,7 +10,7 @@ from carsim.base.section import FieldError, Section
 from carsim.design.policy import Policy
 from carsim.hardware.board import Board
 from carsim.hardware.energy import Energy
-from carsim.hardware.expected import Expected, expected_of
+from carsim.hardware.expected import Expected, expected_of, expected_of_forwards
 from carsim.hardware.machine import Machine
 from carsim.hardware.mapping import MAPPINGS
 from carsim.hardware.memory.path import memory_path
@@ -160,7 +160,11 @@ class Design(Section):
     @property
     def expected(self) -> Expected:
         """Time on a real board over the time that is simulated, with its interval."""
-        return expected_of(self.machine.overheads, self.board.technology, self.transfer.kind)
+        overheads, technology = self.machine.overheads, self.board.technology
+        if self.model.sample is not None:
+            splits = self.machine.splits_attention or self.machine.splits_mlp
+            return expected_of_forwards(overheads, technology, splits=splits)
+        return expected_of(overheads, technology, self.transfer.kind)
 
     def extrapolations(self, first_context: int, last_context: int) -> tuple[str, ...]:
         """Lines on what leaves the range that overheads were calibrated in; empty inside.

@@ -58,8 +58,8 @@ def shipped_designs() -> list[str]:
 
 
 def board_designs() -> dict[str, Path]:
-    """Designs of boards that people calibrate, and of published systems, by name."""
-    folders = (configs_folder() / name for name in ("published", "boards"))
+    """Designs of boards that people calibrate, of published systems, and for networks, by name."""
+    folders = (configs_folder() / name for name in ("published", "boards", "networks"))
     return {path.stem: path for folder in folders for path in sorted(folder.glob("*.yaml"))}
 
 
@@ -244,7 +244,8 @@ def with_work(
     """Contents of a design's file with the model and sample that a workload names.
 
     A workload that names a model takes the place of the design's model, and the batch becomes the
-    rows of one forward: one sample at a time.
+    rows of one forward: one sample at a time. Where the design has that very network, its section
+    stays, with the bits that it says, and only the sample is that of the workload.
 
     Args:
         raw: Contents of the design's file.
@@ -256,10 +257,15 @@ def with_work(
     contents = dict(raw)
     section = contents.get("model")
     model = dict(section) if isinstance(section, Mapping) else {}
-    if work.model is not None:
-        model = dict(model_base(work.model))
     base = _over_its_base(model, folder)
     usual = base.get("sample")
+    if work.model is not None:
+        named = dict(model_base(work.model))
+        named_in_full = _over_its_base(named, folder)
+        usual = named_in_full.get("sample")
+        if not _is_same_network(base, named_in_full):
+            model = named
+            base = named_in_full
     if not isinstance(usual, Mapping):
         problem = f"{base.get('name', 'the model')} is a decoder, which makes no sample at once"
         cure = "name a network, as in diffusion:wan2.1_1.3b"
@@ -272,6 +278,11 @@ def with_work(
     if work.model is not None and isinstance(policy, Mapping) and isinstance(passes, int):
         contents["policy"] = {**policy, "batch": passes}
     return contents
+
+
+def _is_same_network(model: Mapping[str, Any], named: Mapping[str, Any]) -> bool:
+    """Whether a section ``model`` has the network of another one, by their name."""
+    return "network" in named and model.get("name") == named.get("name")
 
 
 def _check_kind(work: Workload, model: Mapping[str, Any]) -> None:

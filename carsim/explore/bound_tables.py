@@ -213,7 +213,7 @@ def _worked_together(points: Sequence[Asked], batches: Batches) -> Iterator[Cell
         schedule=first.variant.schedule,
         rule=batches.rule,
         further_rules=batches.further_rules,
-        source=None if batches.tokens is None else batches.tokens.source,
+        reuse=None if batches.tokens is None else batches.tokens.reuse,
     )
     program = plan.program(decided=batches.rule is not None)
     if machine.model.network is None:
@@ -458,7 +458,13 @@ def held(point: Asked, _: Evaluator) -> Cell:
     attention = design.policy.attention
     rule = point.sources.rule(attention) if point.replays else None
     kv_held = point.sources.kv_held(attention, video)
-    uses = capacity(design, video, rule, kv_held, source=point.sources.source)
+    uses = capacity(
+        design,
+        video,
+        rule,
+        kv_held,
+        reuse=point.sources.reuse,
+    )
     rows = [*memory_rows(uses), *(row for _, row in buffer_rows(design, video))]
     buffers = (machine.weight_buffer_bytes, machine.kv_buffer_bytes)
     figures = {

@@ -81,7 +81,7 @@ class Asked(NamedTuple):
     @property
     def variant(self) -> Variant:
         """The design's own policy, or what it is without replay."""
-        by_token = self.sources.source is not None
+        by_token = self.sources.reuse is not None
         return own_variant(self.design, replays=self.replays, by_token=by_token)
 
 
@@ -280,6 +280,7 @@ class Machines:
                 decided.video,
                 batches.rule,
                 batches if batches.reads else None,
+                None if batches.tokens is None else batches.tokens.kind,
                 frozenset(points[number].hardware for number in numbers),
             )
             groups.setdefault(run, []).extend((number, batches) for number in numbers)

@@ -270,7 +270,13 @@ class Optimist:
         rule = sources.rule(attention) if sources.replays_any else None
         video = sources.video
         kv_held = sources.kv_held(attention, video)
-        uses = capacity(design, video, rule, kv_held, source=sources.source)
+        uses = capacity(
+            design,
+            video,
+            rule,
+            kv_held,
+            reuse=sources.reuse,
+        )
         rows = [*memory_rows(uses), *(row for _, row in buffer_rows(design, video))]
         return next((row.what for row in rows if not row.ok), "")
 

@@ -18,6 +18,12 @@ Where the model was not measured in its precision, or no model of its family was
 least as wide as that of published systems that were predicted across the same difference: from
 rows of other precisions, of other families, or both.
 
+Networks whose tokens pass a layer together (diffusion, depth) are limited by products, which tells
+nothing of decoding, and the reverse. Their factor and interval come from published times of
+diffusion transformers on GPUs (``forward_intervals.csv``; :func:`expected_of_forwards`), whatever
+the design is calibrated to: a calibration is of decoding. No FPGA, NPU or other chip with published
+times of such networks is known, so that their designs take the interval of GPUs, and say so.
+
 No expected time is less than the time in which memories and arrays could do the work at their peak
 (:meth:`Expected.not_below`).
 
@@ -46,6 +52,10 @@ TABLE = "latency_intervals.csv"
 
 COVERAGE_TABLE = "latency_coverage.csv"
 
+FORWARD_TABLE = "forward_intervals.csv"
+
+FORWARD_COVERAGE_TABLE = "forward_coverage.csv"
+
 LEVEL = 0.9
 """Share of published rows that an interval should hold."""
 
@@ -57,8 +67,20 @@ LEAST_SD = 0.045
 """Least standard deviation of the logarithm of a time. Published measurements of the same work on
 the same chip differ by 4.5 % on average (development rows, ``carsim validate boards``)."""
 
-ALL, CALIBRATED, OWN = "all", "calibrated", "own"
-"""Population of all systems; prefix of populations of calibrated systems; a design's own points."""
+ALL = "all"
+"""Population of all systems."""
+
+CALIBRATED = "calibrated"
+"""Prefix of the names of populations of calibrated systems."""
+
+OWN = "own"
+"""Population of a design's own measured points."""
+
+FORWARDS = "forwards gpu"
+"""Population of published times of diffusion transformers on GPUs."""
+
+NO_FORWARDS = {"fpga": "an FPGA", "npu": "an NPU"}
+"""Kind of systems of which no time of such a network is published -> its name."""
 
 TRANSFERS = {
     "precision": "from another precision",
@@ -101,6 +123,9 @@ class Expected:
         """
         if self.pool == OWN:
             return f"{count(self.rows, 'measured point')} of its own"
+        if self.pool == FORWARDS:
+            text = f"{self.systems} published GPU systems with diffusion transformers"
+            return f"{text}; {self.remark}" if self.remark else text
         first, _, rest = self.pool.partition(" ")
         if first in TRANSFERS:
             kind = rest.partition(" ")[2]
@@ -144,8 +169,20 @@ class Expected:
 @cache
 def expected_factors() -> dict[str, Expected]:
     """The table, by population."""
-    rows = TypeAdapter(list[Expected]).validate_python(packaged_rows("carsim.hardware", TABLE))
-    return {row.pool: row for row in rows}
+    return _expected_rows(TABLE)
+
+
+@cache
+def forward_factors() -> dict[str, Expected]:
+    """The table of networks whose tokens pass a layer together, by population."""
+    return _expected_rows(FORWARD_TABLE)
+
+
+def _expected_rows(table: str) -> dict[str, Expected]:
+    """A table of factors, by population."""
+    rows = packaged_rows("carsim.hardware", table)
+    factors = TypeAdapter(list[Expected]).validate_python(rows)
+    return {factor.pool: factor for factor in factors}
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +202,13 @@ class Coverage:
 
 @cache
 def _coverages() -> dict[str, Coverage]:
-    """The table of coverages, by population."""
-    rows = packaged_rows("carsim.hardware", COVERAGE_TABLE)
-    return {row.pool: row for row in TypeAdapter(list[Coverage]).validate_python(rows)}
+    """The tables of coverages, by population."""
+    rows = [
+        *packaged_rows("carsim.hardware", COVERAGE_TABLE),
+        *packaged_rows("carsim.hardware", FORWARD_COVERAGE_TABLE),
+    ]
+    coverages = TypeAdapter(list[Coverage]).validate_python(rows)
+    return {coverage.pool: coverage for coverage in coverages}
 
 
 def coverage_of(pool: str) -> Coverage:
@@ -242,6 +283,27 @@ def expected_of(overheads: "Overheads", technology: "Technology", transfer: str 
     return widest([calibrated, moved])
 
 
+def expected_of_forwards(
+    overheads: "Overheads", technology: "Technology", *, splits: bool
+) -> Expected:
+    """The factor of a machine whose network has a forward of many tokens.
+
+    Args:
+        overheads: Of the machine.
+        technology: Of its board.
+        splits: Its mapping splits matrices or heads over the cores. Those of the published GPUs
+            deal tokens to the cores.
+    """
+    known = forward_factors()[FORWARDS]
+    kind = technology.published_kind(overheads.control)
+    remark = ""
+    if kind.name != "gpu":
+        remark = f"none is {NO_FORWARDS.get(kind.name) or kind.unpublished}"
+    elif splits:
+        remark = "none was simulated with a mapping that splits matrices or heads"
+    return replace(known, remark=remark)
+
+
 def _calibrated(calibration: "CalibrationRecord", kind: str) -> Expected:
     """The factor of a calibrated machine with a model like the measured ones."""
     if (log_sd := _own_log_sd(calibration)) is not None:
@@ -260,6 +322,7 @@ def _of_published(calibration: "CalibrationRecord", prefix: str, kind: str) -> E
 
 
 def _first(names: Iterable[str]) -> Expected:
+    """The factor of the first population that the table has."""
     table = expected_factors()
     return next(table[name] for name in names if name in table)
 

@@ -101,6 +101,22 @@ class Batches:
         """Rows that replay by a decision, bool[G, S, L, B]; none where it is not there."""
         return self.further.get(name, np.zeros_like(self.replay))
 
+    def whole_forwards(self, n_steps: int) -> NDArray[np.bool_]:
+        """Forwards that reuse the last one as a whole beside tokens of the others, bool[S].
+
+        Args:
+            n_steps: S.
+        """
+        if self.tokens is None or self.tokens.whole_forwards is None:
+            return np.zeros(n_steps, np.bool_)
+        return self.tokens.whole_forwards
+
+    @property
+    def by_rows(self) -> "Batches":
+        """The decisions of whole rows alone: of forwards in which no token decides by itself."""
+        members = tuple(replace(member, joined_from=(), tokens=None) for member in self.joined_from)
+        return replace(self, joined_from=members, tokens=None)
+
     def at_steps(self, steps: NDArray[np.intp], n_batches: int | None = None) -> "Batches":
         """Decisions of some steps, of all batches or of the first ``n_batches``."""
         reads = self.reads

@@ -33,7 +33,10 @@ def take_layer_step(plan: Plan, batches: Batches, at: tuple[int, int, int], take
     """
     _, step, layer = at
     machine = plan.machine
-    program = plan.program(decided=bool(plan.decided[step]))
+    (part,) = (part for part in plan.parts(batches) if step in part.steps)
+    plan = part.plan
+    program = part.program
+    batches = part.batches
     blocks = program.layers[layer]
     schedule = plan.schedule_of(program.decided)
     dispatch_cycles = machine.dispatch_cycles(schedule)

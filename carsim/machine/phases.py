@@ -36,10 +36,11 @@ from carsim.program.program import Program
 from carsim.program.prompt import PromptLayer
 from carsim.program.reads import Reads
 from carsim.program.sample import sample_program
+from carsim.workload.forwards import ForwardKind
 from carsim.workload.head import HeadPass, HeadStep
 from carsim.workload.model import USUAL_LAYER, LayerKind
 from carsim.workload.ops import Category
-from carsim.workload.workload import ReuseSource
+from carsim.workload.workload import TokenReuse
 
 Take = Callable[[Block, Schedule | None, Cases], Outcome]
 
@@ -234,32 +235,39 @@ class Phases:
             self._bounds[key] = skip_bound(self.machine, block, n_rows)
         return self._bounds[key]
 
-    def program(
+    def program(  # noqa: PLR0913 - the options of a program, by name
         self,
         rule: ReplayRule | None,
         *,
         decided: bool,
-        source: ReuseSource | None = None,
+        reuse: TokenReuse | None = None,
         attention: AttentionPolicy = PLAIN,
         further_rules: FurtherRules = (),
+        kind: ForwardKind | None = None,
     ) -> Program:
         """The layers of a step.
 
         Args:
             rule: Rule of replay; None where nothing ever replays.
             decided: Decisions are taken in the step.
-            source: Outputs that tokens of forwards reuse; None where whole rows decide.
+            reuse: What tokens of forwards reuse; None where whole rows decide.
             attention: Attention policy.
             further_rules: Rules of further decisions, by name.
+            kind: Kind of the forward of a sample in chunks; None: the fullest.
         """
         machine = self.machine
         shares = attention.shares_layers or attention.shares_heads
         sharing = attention if shares else PLAIN
-        key = rule, decided, source, sharing, further_rules
+        key = rule, decided, reuse, sharing, further_rules, kind
         if key not in self._programs and machine.model.network is not None:
             skip = None if rule is None else machine.skip
             self._programs[key] = sample_program(
-                machine.model, skip, decided=decided, rule=rule, source=source
+                machine.model,
+                skip,
+                decided=decided,
+                rule=rule,
+                reuse=reuse,
+                kind=kind,
             )
         if key not in self._programs:
             self._programs[key] = decoder_program(

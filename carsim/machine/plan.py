@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.base.groups import grouped
 from carsim.decisions.attention import AttentionPolicy
 from carsim.decisions.replay import ReplayRule
 from carsim.hardware.schedule import BASELINE, Schedule
@@ -14,11 +15,13 @@ from carsim.machine.arrays import MachineArrays
 from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
+from carsim.program.diffusion import fullest_forward
 from carsim.program.layers import FurtherRules
 from carsim.program.program import Program
 from carsim.program.reads import Steps
+from carsim.workload.forwards import ForwardKind, forwards_of
 from carsim.workload.geometry import Video
-from carsim.workload.workload import ReuseSource
+from carsim.workload.workload import TokenReuse
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class Plan:
             dispatches nothing.
         steps: The steps to simulate, in order; all of the video unless a part is enough.
         further_rules: Rules of further decisions, by name.
-        source: Outputs that tokens of forwards reuse; None where whole rows decide.
+        reuse: What tokens of forwards reuse; None where whole rows decide.
     """
 
     phases: Phases
@@ -48,7 +51,7 @@ class Plan:
     rule: ReplayRule | None
     steps: Sequence[int]
     further_rules: FurtherRules = ()
-    source: ReuseSource | None = None
+    reuse: TokenReuse | None = None
 
     @classmethod
     def of_video(  # noqa: PLR0913 - the fields of a plan, by name
@@ -60,7 +63,7 @@ class Plan:
         schedule: str,
         rule: ReplayRule | None,
         further_rules: FurtherRules = (),
-        source: ReuseSource | None = None,
+        reuse: TokenReuse | None = None,
     ) -> "Plan":
         """A policy in all steps of a video."""
         return cls(
@@ -71,7 +74,7 @@ class Plan:
             rule=rule,
             steps=range(video.n_steps // phases.machine.tokens_per_step),
             further_rules=further_rules if rule is not None else (),
-            source=source,
+            reuse=reuse,
         )
 
     @property
@@ -98,16 +101,82 @@ class Plan:
         Where ranges of tokens decide, a frame may look at the one before it in the same forward.
         """
         first = self.video.tokens_per_frame // self.tokens_per_step
-        if self.source is not None:
+        if self.reuse is not None:
             first = 0
         return (self.rule is not None) & (np.asarray(self.steps) >= first)
 
-    def program(self, *, decided: bool) -> Program:
-        """The layers of steps in which a replay is decided on, or of all others."""
+    @cached_property
+    def forward_kinds(self) -> list[tuple[ForwardKind | None, NDArray[np.intp]]]:
+        """Kinds of steps that take other blocks, and the steps of each, in order.
+
+        Forwards of chunks may pass different numbers of latent frames; all other steps are alike.
+        """
+        sample = self.machine.model.sample
+        every_step = np.arange(len(self.steps))
+        if sample is None or sample.chunk_frames is None:
+            return [(None, every_step)]
+        forwards = forwards_of(sample)
+        steps_of = grouped((forwards[number].kind, at) for at, number in enumerate(self.steps))
+        return [(kind, np.array(steps, np.intp)) for kind, steps in steps_of.items()]
+
+    @property
+    def fullest_steps(self) -> NDArray[np.intp]:
+        """Steps of the kind whose program is taken where none is named."""
+        sample = self.machine.model.sample
+        kind = None
+        if sample is not None and sample.chunk_frames is not None:
+            kind = fullest_forward(self.machine.model).kind
+        return dict(self.forward_kinds).get(kind, np.arange(len(self.steps)))
+
+    @property
+    def reuses_forwards(self) -> bool:
+        """Some forwards reuse the last one as a whole, beside tokens of the others."""
+        return self.reuse is not None and self.reuse.beside_forwards
+
+    @cached_property
+    def of_whole_forwards(self) -> "Plan":
+        """The plan of forwards that reuse the last one as a whole: no token of them is dealt."""
+        return replace(self, schedule=BASELINE.kind, reuse=None)
+
+    def parts(self, batches: Batches) -> list["Part"]:
+        """The steps by the program that they take: undecided ones, decided ones, whole forwards.
+
+        Args:
+            batches: Decisions of all steps.
+        """
+        is_whole = batches.whole_forwards(len(self.steps))
+        parts = []
+        for decided in (False, True):
+            own_steps = (self.decided == decided) & ~is_whole
+            for kind, steps in self.forward_kinds:
+                steps_of_part = steps[own_steps[steps]]
+                if steps_of_part.size:
+                    program = self.program(decided=decided, kind=kind)
+                    part = Part(plan=self, program=program, batches=batches, steps=steps_of_part)
+                    parts.append(part)
+        if self.reuses_forwards:
+            plan = self.of_whole_forwards
+            part = Part(
+                plan=plan,
+                program=plan.program(decided=True),
+                batches=batches.by_rows,
+                steps=np.flatnonzero(is_whole),
+            )
+            parts.append(part)
+        return [part for part in parts if part.steps.size]
+
+    def program(self, *, decided: bool, kind: ForwardKind | None = None) -> Program:
+        """The layers of steps in which a replay is decided on, or of all others.
+
+        Args:
+            decided: Decisions are taken in the steps.
+            kind: Of forwards of chunks their kind; None: that of the fullest forward.
+        """
         return self.phases.program(
             self.rule,
             decided=decided,
-            source=self.source,
+            kind=kind,
+            reuse=self.reuse,
             attention=self.attention,
             further_rules=self.further_rules,
         )
@@ -166,3 +235,20 @@ class Plan:
             (slice(first, min(first + width, rows)), self.machine.home_of(first))
             for first in firsts
         ]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Steps of a run that take one program.
+
+    Attributes:
+        plan: Policy and machine in these steps.
+        program: The layers of each of them.
+        batches: Decisions of all steps of the run, as these steps take them.
+        steps: Numbers of the steps, int[s], ascending.
+    """
+
+    plan: Plan
+    program: Program
+    batches: Batches
+    steps: NDArray[np.intp]

@@ -51,7 +51,7 @@ def visit_prompt(plan: Plan) -> Iterator[Visits]:
 
 
 def _visit_text(plan: Plan) -> Iterator[Visits]:
-    """What is made of a prompt once a sample, behind the text encoder."""
+    """What is made of each prompt of a sample, behind the text encoder."""
     once = np.ones((1, 1, 1), np.int64)
     model = plan.machine.model
     assert model.sample is not None
@@ -60,7 +60,12 @@ def _visit_text(plan: Plan) -> Iterator[Visits]:
     block = text_block(model)
     if block is not None:
         outcome = plan.phases.of(block, Cases())
-        yield Visits(name="prefill", outcome=outcome, counts=once, counts_to_first_token=once)
+        yield Visits(
+            name="prefill",
+            outcome=outcome,
+            counts=model.sample.prompts * once,
+            counts_to_first_token=once,
+        )
 
 
 def visit_pixels(plan: Plan) -> Iterator[Visits]:
@@ -78,17 +83,13 @@ def visit_pixels(plan: Plan) -> Iterator[Visits]:
 
 def visit_layer_steps(plan: Plan, batches: Batches, *, detail: bool) -> Iterator[Visits]:
     """The layer-steps: those before anything is decided, then those with decisions."""
-    for decided in (False, True):
-        steps = np.flatnonzero(plan.decided == decided)
-        if not steps.size:
-            continue
-        program = plan.program(decided=decided)
+    for part in plan.parts(batches):
         walk = Walk(
-            plan=plan,
-            program=program,
-            decisions=batches.by_name(program.decisions),
+            plan=part.plan,
+            program=part.program,
+            decisions=part.batches.by_name(part.program.decisions),
             recorded=batches.reads,
-            steps=steps,
+            steps=part.steps,
             detail=detail,
         )
         yield from walk.visits()

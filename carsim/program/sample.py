@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from carsim.base.errors import InputError
+from carsim.base.groups import grouped
 from carsim.decisions.replay import ReplayRule
 from carsim.program.block import Block
-from carsim.program.convolution import dpt_head
+from carsim.program.convolution import Convolve
 from carsim.program.diffusion import (
     AttendAll,
     AttendChunks,
@@ -19,29 +20,36 @@ from carsim.program.diffusion import (
     ForwardMlp,
     Leave,
     Modulate,
+    MoveKeys,
     Project,
     Queries,
     Refine,
     Text,
-    chunk_keys,
+    fullest_forward,
+    network_of,
+    part_of_forwards,
 )
+from carsim.program.dpt_head import dpt_head
 from carsim.program.program import TOKEN, Layer, Program
 from carsim.program.reads import Reads
+from carsim.program.recurrent_head import recurrent_head
 from carsim.program.skips import Skip
+from carsim.workload.forwards import ForwardKind, forwards_of
 from carsim.workload.model import Model
 from carsim.workload.network import DepthEncoder, DiffusionTransformer
 from carsim.workload.ops import Share
 from carsim.workload.sample import Sample
-from carsim.workload.workload import ReuseSource
+from carsim.workload.workload import ReuseSource, TokenReuse
 
 
-def sample_program(
+def sample_program(  # noqa: PLR0913 - the options of a program, by name
     model: Model,
     skip: Skip | None,
     *,
     decided: bool,
     rule: ReplayRule | None = None,
-    source: ReuseSource | None = None,
+    reuse: TokenReuse | None = None,
+    kind: ForwardKind | None = None,
 ) -> Program:
     """The layers of a forward.
 
@@ -54,11 +62,14 @@ def sample_program(
         skip: What rows skip in forwards that reuse an earlier one; None: nothing is ever reused.
         decided: Decisions are taken in these forwards.
         rule: Rule whose score is computed for each token, where ranges of tokens decide.
-        source: Outputs that tokens reuse; None: whole rows decide.
+        reuse: What tokens reuse; None: whole rows decide.
+        kind: Latent frames that pass, of a sample in chunks; None: those of its fullest forward.
 
     Raises:
         InputError: Tokens cannot skip what the policy skips.
     """
+    if skip is not None and reuse is not None:
+        _check_parts(skip, reuse)
     network = model.network
     sample = model.sample
     assert network is not None
@@ -66,14 +77,18 @@ def sample_program(
     if isinstance(network, DepthEncoder):
         layers = _depth_layers(model, network, sample)
     else:
-        layers = _diffusion_layers(model, network, sample)
-    by_token = skip is not None and source is not None
-    if skip is not None and (skip.compares_forwards or (by_token and skip.decides_before)):
-        layers = [_compare_patches(layer) for layer in layers]
+        if kind is None and sample.chunk_frames is not None:
+            kind = fullest_forward(model).kind
+        layers = _diffusion_layers(model, network, sample, kind=kind)
+    if skip is not None and reuse is not None:
+        if reuse.beside_forwards:
+            layers = [_kept_for_forwards(skip.of_forwards, layer) for layer in layers]
+        return _by_token(model, skip.of_tokens, layers, rule=rule, source=reuse.source)
     if skip is not None:
+        skip = skip.of_forwards
+        if skip.compares_forwards:
+            layers = [_compare_patches(layer) for layer in layers]
         layers = [skip.mark(layer, number) for number, layer in enumerate(layers)]
-    if skip is not None and source is not None:
-        return _by_token(model, skip, layers, rule=rule, source=source)
     known_after = _known_before(layers)
     return Program(layers=tuple(layers), known_after=known_after, decided=decided)
 
@@ -97,7 +112,7 @@ def _by_token(
     Args:
         model: The model.
         skip: What tokens skip.
-        layers: Marked layers.
+        layers: The layers, unmarked.
         rule: Rule of their score.
         source: Outputs that they reuse.
     """
@@ -105,6 +120,9 @@ def _by_token(
     if skip.of_whole_forwards:
         cure = "take every_module, by_module, attention_too, attention or mlp"
         raise InputError(place, "skips all layers at once, and tokens decide layer by layer", cure)
+    if skip.compares_forwards or skip.decides_before:
+        layers = [_compare_patches(layer) for layer in layers]
+    layers = [skip.mark(layer, number) for number, layer in enumerate(layers)]
     network = model.network
     sample = model.sample
     assert isinstance(network, DiffusionTransformer)
@@ -153,6 +171,34 @@ def _keeping_keys(block: Block) -> Block:
     return block
 
 
+def _check_parts(skip: Skip, reuse: TokenReuse) -> None:
+    """Refuse a skip that does not say what both forwards and tokens leave out, or says too much.
+
+    Raises:
+        InputError: The skip does not suit what is reused.
+    """
+    says_both = skip.of_forwards is not skip.of_tokens
+    if reuse.beside_forwards and not says_both:
+        problem = "forwards reuse others, tokens reuse outputs, and it says one of both"
+        cure = (
+            "set policy.skip.kind=forwards_and_tokens, or leave every or replay out of `workload`"
+        )
+        raise InputError(f"policy.skip.kind {skip.kind!r}", problem, cure)
+    if says_both and reuse.source == "step":
+        problem = "both parts would reuse outputs of earlier steps"
+        cure = f"say source=frame or source=chunk, or set policy.skip.kind={skip.of_tokens.kind}"
+        raise InputError(f"policy.skip.kind {skip.kind!r}", problem, cure)
+
+
+def _kept_for_forwards(skip: Skip, layer: Layer) -> Layer:
+    """The layer; what a later forward reuses is written where all tokens leave the last layer."""
+    if skip.compares_forwards:
+        layer = _compare_patches(layer)
+    return tuple(
+        replace(block, keeps=True) if isinstance(block, Leave) else block for block in layer
+    )
+
+
 def _compare_patches(layer: Layer) -> Layer:
     """The layer; an `Enter` block compares its patches with those of the last forward."""
     return tuple(
@@ -172,15 +218,26 @@ def text_block(model: Model) -> Text | None:
     return Text(keys=network.text == "cross")
 
 
-def _diffusion_layers(model: Model, network: DiffusionTransformer, sample: Sample) -> list[Layer]:
-    """The layers of a diffusion transformer."""
+def _diffusion_layers(
+    model: Model, network: DiffusionTransformer, sample: Sample, *, kind: ForwardKind | None
+) -> list[Layer]:
+    """The layers of a diffusion transformer.
+
+    Args:
+        model: The model.
+        network: Its network.
+        sample: Its sample.
+        kind: Latent frames that pass, of a sample in chunks.
+    """
     image = network.tokens(sample)
+    if kind is not None:
+        image = network.tokens_of(sample, sum(kind.frames))
     recomputes = sample.text_keys == "recomputed"
     joined = network.text in ("streams", "sequence")
     text = network.text_tokens if joined else 0
     layers = []
     for number in range(model.body.n_layers):
-        blocks = _layer(model, network, number, (image, text), recomputes=recomputes)
+        blocks = _layer(model, network, number, tokens=(image, text), kind=kind)
         if number == 0:
             enter: list[Block] = [Enter(tokens=image, recomputes_text=recomputes)]
             if network.refiner_blocks:
@@ -196,9 +253,9 @@ def _layer(
     model: Model,
     network: DiffusionTransformer,
     number: int,
-    tokens: tuple[int, int],
     *,
-    recomputes: bool,
+    tokens: tuple[int, int],
+    kind: ForwardKind | None,
 ) -> list[Block]:
     """The blocks of one layer.
 
@@ -207,9 +264,11 @@ def _layer(
         network: Its network.
         number: Number of the layer.
         tokens: Image and text tokens of a row.
-        recomputes: Keys and values of the prompt are made in each forward.
+        kind: Latent frames that pass, of a sample in chunks.
     """
+    assert model.sample is not None
     body = model.body
+    recomputes = model.sample.text_keys == "recomputed"
     image, text = tokens
     every = image + text
     is_dual = network.is_dual(number)
@@ -221,7 +280,10 @@ def _layer(
             columns = 2 * columns if is_dual else columns // 2
         blocks.append(Modulate(outputs=columns))
     blocks.append(Queries(tokens=every, text=text, apart=is_dual, inner=inner))
-    blocks.append(_attention(model, every, text))
+    if kind is None:
+        blocks.append(AttendAll(tokens=every, steps=network_steps(model)))
+    else:
+        blocks += _attention_of_chunks(model, text, kind)
     blocks.append(Project(tokens=every, text=text, apart=is_dual, inner=inner))
     if network.text == "cross":
         blocks.append(Cross(tokens=image, keys=network.text_tokens, recomputes_keys=recomputes))
@@ -230,21 +292,37 @@ def _layer(
     return blocks
 
 
-def _attention(model: Model, tokens: int, text: int) -> Block:
-    """Self-attention of a forward, over the sample or over a window of chunks."""
-    sample = model.sample
-    assert sample is not None
-    if sample.chunk_frames is None:
-        return AttendAll(tokens=tokens, steps=sample.steps)
+def network_steps(model: Model) -> int:
+    """Denoising steps of a model's sample."""
+    assert model.sample is not None
+    return model.sample.steps
+
+
+def _attention_of_chunks(model: Model, text: int, kind: ForwardKind) -> list[Block]:
+    """Self-attention of a forward of chunks: a block for each part of it.
+
+    Args:
+        model: The model.
+        text: Text tokens in the sequence.
+        kind: Latent frames of each part.
+    """
     if text:
         problem = "text tokens join the sequence, which is not simulated in chunks"
         raise InputError("model.sample.chunk_frames", problem, "leave it out")
-    return AttendChunks(
-        tokens=tokens,
-        keys_of_chunk=chunk_keys(model),
-        forwards=sample.forwards_per_chunk,
-        steps=sample.steps,
-    )
+    network = network_of(model)
+    sample = model.sample
+    assert sample is not None
+    blocks: list[Block] = []
+    if kind.moved:
+        passing = network.tokens_of(sample, sum(kind.frames))
+        blocks.append(MoveKeys(tokens=passing, moved=network.tokens_of(sample, kind.moved)))
+    for number, frames in enumerate(kind.frames):
+        keys, done = part_of_forwards(model, number)
+        block = AttendChunks(
+            tokens=network.tokens_of(sample, frames), keys_of_forward=keys, done_of_forward=done
+        )
+        blocks.append(block)
+    return blocks
 
 
 def _depth_layers(model: Model, network: DepthEncoder, sample: Sample) -> list[Layer]:
@@ -259,27 +337,64 @@ def _depth_layers(model: Model, network: DepthEncoder, sample: Sample) -> list[L
     ]
     layers = [list(plain) for _ in range(model.body.n_layers)]
     layers[0].insert(0, _patches(network, model.body.hidden_size, grid))
-    layers[-1] += dpt_head(network, model.body.hidden_size, grid)
+    if network.recurrent is None:
+        layers[-1] += dpt_head(network, model.body.hidden_size, grid)
+    else:
+        layers[-1] += recurrent_head(network, model.body.hidden_size, sample)
     return [tuple(layer) for layer in layers]
 
 
 def _patches(network: DepthEncoder, width: int, grid: tuple[int, int]) -> Block:
     """The convolution that makes tokens out of pixels: one product for each patch."""
-    (first, *_) = dpt_head(network, 3 * network.patch_side**2, grid)
-    return replace(first, label_of="patches", outputs=width)
+    rows, columns = grid
+    return Convolve(
+        tokens=rows * columns,
+        label_of="patches",
+        side=1,
+        inputs=3 * network.patch_side**2,
+        outputs=width,
+        entering=rows * columns,
+        width=columns,
+    )
 
 
 def forward_macs(model: Model) -> dict[str, int]:
-    """Multiply-accumulates of one row of a forward, by name of block; of chunks in the last one."""
+    """Multiply-accumulates of one row of a forward, by name of block; of chunks in the fullest."""
     program = sample_program(model, None, decided=False)
     macs: Counter[str] = Counter()
     for block, layers in program.blocks.items():
         reads = None
         if isinstance(block, AttendChunks):
-            reads = Reads.of_tokens(block.keys_of_chunk[-1])
+            assert model.sample is not None
+            fullest = forwards_of(model.sample).index(fullest_forward(model))
+            reads = Reads.of_tokens(block.keys_of_forward[fullest])
         rows = block.tokens if block.deals == "all_tokens" else 1
         ops = block.operations(model, reads)(Share(rows))
         macs[block.name] += len(layers) * sum(int(np.max(op.macs)) for op in ops)
+    return dict(macs)
+
+
+def macs_of_all_forwards(model: Model) -> dict[str, int]:
+    """Multiply-accumulates of one row of all forwards of a sample, by name of block."""
+    sample = model.sample
+    assert sample is not None
+    if sample.chunk_frames is None:
+        return {name: sample.forwards * macs for name, macs in forward_macs(model).items()}
+    forwards_of_kind = grouped(
+        (forward.kind, number) for number, forward in enumerate(forwards_of(sample))
+    )
+    macs: Counter[str] = Counter()
+    for kind, numbers in forwards_of_kind.items():
+        program = sample_program(model, None, decided=False, kind=kind)
+        for block, layers in program.blocks.items():
+            rows = block.tokens if block.deals == "all_tokens" else 1
+            reads = None
+            visits = len(numbers)
+            if isinstance(block, AttendChunks):
+                reads = Reads.of_tokens([block.keys_of_forward[number] for number in numbers])
+                visits = 1
+            ops = block.operations(model, reads)(Share(rows))
+            macs[block.name] += len(layers) * visits * sum(int(np.sum(op.macs)) for op in ops)
     return dict(macs)
 
 

@@ -159,6 +159,15 @@ def _work(run: StoredRun) -> Iterator[Equation]:
     per_step = run.spec().policy.tokens_per_step
     sample = run.spec().model.sample
     if sample is not None:
+        if sample.irregular:
+            yield Equation(
+                "forwards",
+                f"those of {sample.in_words}",
+                f"{sample.forwards}",
+                value=sample.forwards,
+                printed=video.steps,
+            )
+            return
         yield Equation(
             "forwards",
             "chunks x forwards of a chunk, or of the whole sample",
@@ -568,9 +577,11 @@ def _trust(run: StoredRun) -> Iterator[Equation]:
     """How often held-out speeds lay in such intervals, and what no figure says."""
     expected = run.expected
     if expected.tested:
+        is_network = run.spec().model.sample is not None
+        figures = "times of diffusion on GPUs" if is_network else "decoding speeds"
         yield Equation(
             "coverage",
-            f"published decoding speeds inside / tested, each by an interval from other systems; "
+            f"published {figures} inside / tested, each by an interval from other systems; "
             f"claimed: {LEVEL:.0%}",
             f"{expected.inside:,} / {expected.tested:,}",
             value=expected.inside / expected.tested,

@@ -136,18 +136,38 @@ def schedule_note(report: Report) -> str:
         return ""
     label = SCHEDULES[schedules[True].variant.schedule].label
     gain = schedules[False].latency_s / schedules[True].latency_s - 1
+    over_interleaved = _over_interleaved(report, schedules[True])
     if gain >= LEAST_GAIN:
         limit = _limit_of_mlps(schedules[False])
         return (
             f"{label} gains {percent(gain)} here{of_attention}: it evens out the loads of the "
-            f"cores, and {limit} limits the MLPs."
+            f"cores, and {limit} limits the MLPs.{over_interleaved}"
         )
-    much = f"{'gains' if gain > 0 else 'loses'} {percent(abs(gain))}"
-    much = "gains nothing" if abs(gain) < 5e-4 else much
     return (
-        f"{label} {much} here{of_attention}: {_why(schedules[False])}. It pays where compute is "
-        f"the limit and loads differ ({DRS_PRESET})."
+        f"{label} {_much(gain)} here{of_attention}: {_why(schedules[False])}. It pays where "
+        f"compute is the limit and loads differ ({DRS_PRESET}).{over_interleaved}"
     )
+
+
+def _much(gain: float) -> str:
+    """A gain in words."""
+    if abs(gain) < 5e-4:
+        return "gains nothing"
+    return f"{'gains' if gain > 0 else 'loses'} {percent(abs(gain))}"
+
+
+def _over_interleaved(report: Report, central: RowResult) -> str:
+    """A sentence on the gain of a central schedule over interleaved tokens of forwards.
+
+    Empty where the run has no such row.
+    """
+    label = SCHEDULES[central.variant.schedule].label
+    for row in report.rows:
+        is_alike = row.variant.replays and row.variant.attention == central.variant.attention
+        if is_alike and not row.is_bound and SCHEDULES[row.variant.schedule].interleaves_tokens:
+            gain = row.latency_s / central.latency_s - 1
+            return f" Over interleaved tokens, {label} {_much(gain)}."
+    return ""
 
 
 def _schedules(report: Report, attention: AttentionPolicy) -> dict[bool, RowResult]:

@@ -332,14 +332,16 @@ def effects(run: StoredRun) -> Iterator[Fact]:
 
 def trust(run: StoredRun) -> Fact:
     """How far the figures can be trusted, in one line."""
-    if run.spec().model.sample is not None:
-        untested = "no published speed of such work was tested; the factor is that of decoding"
-        return Fact("trust", f"{untested}; no claim on quality")
-    text = "no claim on quality"
+    inside = run.expected.inside
     tested = run.expected.tested
+    text = "no claim on quality"
+    if run.spec().model.sample is not None:
+        held = f"{inside:,} of {tested:,} held-out times of GPUs lie in such intervals"
+        if "; none " in run.expected.title:
+            held += "; none was tested on such a board"
+        return Fact("trust", f"{held}; {text}")
     if tested:
-        inside = f"{run.expected.inside:,} of {tested:,}"
-        text = f"{inside} held-out speeds lie in such intervals; {text}"
+        text = f"{inside:,} of {tested:,} held-out speeds lie in such intervals; {text}"
     return Fact("trust", text)
 
 

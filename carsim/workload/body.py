@@ -1,7 +1,7 @@
 """The layers of the model that is decoded: attention, MLP, experts, and what they weigh."""
 
 from collections.abc import Collection
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ Repeats = Annotated[int, Field(gt=0, le=1000)]
 
 Product = Literal["qkv", "out", "gate_up", "down"]
 """The products with weights in a layer, as a trace's precision names them."""
+
+PRODUCTS: tuple[Product, ...] = get_args(Product)
 
 EXPERT_PARTS = 4096
 """Parts of an expert in which expectations are counted, so that results are equal anywhere."""

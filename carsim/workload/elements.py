@@ -3,7 +3,7 @@
 They are counted with small constants, for a vector unit with a fused multiply-add and a table for
 exponentials. Inputs that are polished take a logarithm where they are made (behind
 the norm, the softmax-weighted sum or the SiLU) and an exponential beside the product that they
-enter, once each.
+enter, once each. Of a network whose tokens pass all layers together, the product takes both.
 
 Simplifications: GELU of a gated MLP counts as SiLU, a cap on scores or logits as nothing; the
 head's inputs are not polished.
@@ -11,7 +11,7 @@ head's inputs are not polished.
 
 from carsim.base.units import Whole
 from carsim.workload.body import Product
-from carsim.workload.model import Model
+from carsim.workload.model import Model, Polished
 
 NORM_OPS = 4
 """Per element of RMSNorm: square-accumulate, scale, multiply by the weight, write."""
@@ -31,6 +31,11 @@ QuartDepth (arXiv 2503.16709) give its vector unit; scaling by w and rounding ar
 def logarithms(model: Model, product: Product, elements: Whole) -> Whole:
     """Element operations of one logarithm, or one exponential, of each input of a product."""
     return elements * (LOGARITHM_OPS if product in model.polished else 0)
+
+
+def polishing_ops(model: Model, product: Polished, elements: Whole) -> Whole:
+    """Element operations of polished inputs: the logarithm of each, and its exponential."""
+    return elements * (2 * LOGARITHM_OPS if product in model.polished else 0)
 
 
 def residual_ops(model: Model) -> int:

@@ -13,7 +13,7 @@ from carsim.base.section import FieldError, GrownSection, Section
 from carsim.base.sizes import NonNegativeInt, PositiveInt
 from carsim.base.text import number
 from carsim.base.units import rational
-from carsim.workload.body import Body, Product, Repeats, Size, check_multiple
+from carsim.workload.body import PRODUCTS, Body, Product, Repeats, Size, check_multiple
 from carsim.workload.network import Network
 from carsim.workload.precision import (
     ROLES,
@@ -30,6 +30,9 @@ TABLE_BYTES = 6
 
 VILA_U_TOKENS = 256
 """Positions of a frame of VILA-U-7B-256 (arXiv 2409.04429): 16 x 16, of 4 codes each."""
+
+Polished = Product | Literal["convolution"]
+"""Products whose inputs may be polished: those of a layer, and all convolutions of a depth map."""
 
 BIAS_BYTES = 2
 """Of a bias: 16 bits, which is what common quantisers of weights (GPTQ, AWQ) leave it in."""
@@ -175,10 +178,11 @@ class Model(GrownSection):
     kv: Precision
     activations: Precision
     replay: Precision
-    polished: tuple[Product, ...] = Field(
+    polished: tuple[Polished, ...] = Field(
         (),
         description="products whose inputs are rounded on a logarithmic scale (arXiv 2503.16709): "
-        "a logarithm and an exponential for each input, and tables",
+        "a logarithm and an exponential for each input, and tables; convolution: all those of a "
+        "depth encoder",
     )
     video: UsualVideo = Field(
         UsualVideo(), description="what a run without a trace decodes, if nothing else is asked for"
@@ -242,7 +246,11 @@ class Model(GrownSection):
 
     @model_validator(mode="after")
     def _polished_products_are_plain(self) -> "Model":
-        self.body.check_plain("polished", self.polished)
+        self.body.check_plain("polished", self.polished_products)
+        is_depth = self.network is not None and self.network.kind == "depth"
+        if "convolution" in self.polished and not is_depth:
+            problem = "convolution is polished, and this model has none"
+            raise FieldError("polished", problem, "leave out convolution")
         return self
 
     @model_validator(mode="after")
@@ -271,6 +279,11 @@ class Model(GrownSection):
             network.check(self.sample)
         except FieldError as error:
             field = f"sample.{error.field}"
+            raise FieldError(field, error.problem, error.cure) from None
+        try:
+            network.check_body(body)
+        except FieldError as error:
+            field = f"network.{error.field}"
             raise FieldError(field, error.problem, error.cure) from None
         return self
 
@@ -490,8 +503,11 @@ class Model(GrownSection):
         return weight_bytes + bias_bytes + body.n_layers * self.layer_table_bytes
 
     def _network_bytes(self, network: Network) -> int:
-        """Bytes of all parameters of a network; those of no matrix take 16 bits each."""
-        nbytes = 0
+        """Bytes of all parameters of a network; those of no matrix take 16 bits each.
+
+        Tables of polished convolutions, some kilobytes, are left out.
+        """
+        nbytes = self.body.n_layers * self.layer_table_bytes
         small = network.parameters(self.body)
         for role, weights in network.weights_by_role(self.body).items():
             nbytes += int(self.precision_of(role).bytes_of(weights))
@@ -528,4 +544,9 @@ class Model(GrownSection):
     @property
     def layer_table_bytes(self) -> int:
         """Bytes of the tables of one layer."""
-        return sum(self.table_bytes(product) for product in set(self.polished))
+        return sum(self.table_bytes(product) for product in self.polished_products)
+
+    @property
+    def polished_products(self) -> tuple[Product, ...]:
+        """Products of a layer whose inputs are polished, each once."""
+        return tuple(product for product in PRODUCTS if product in self.polished)

@@ -18,13 +18,12 @@ Modulation (scale, shift and gate of a layer) is one product with the time for a
 (``shared``), or one in each layer (``block``), which reads 6 d^2 weights a forward for one row.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from carsim.base.section import FieldError, Section
+from carsim.base.section import FieldError, GrownSection, Section
 from carsim.base.sizes import NonNegativeInt, PositiveInt
-from carsim.base.units import Whole
 from carsim.workload.body import Body, Size
 from carsim.workload.precision import Role
 from carsim.workload.sample import Sample
@@ -47,6 +46,27 @@ MOST_REFINERS = 256
 HEAD_CHANNELS = 32
 """Channels of the last convolutions of the DPT head."""
 
+MOST_ITERATIONS = 64
+"""Iterations of a recurrent head at most; published ones have 4 and 8."""
+
+DEPTH_ANCHORS = 256
+"""Distances among which the recurrent head takes the mean, weighted by a softmax."""
+
+NORMAL_CHANNELS = 128
+"""Channels of the layers that make the first normals."""
+
+REFINED_CHANNELS = 6
+"""Refined maps: depth, its confidence, three parts of a normal, and its confidence."""
+
+UPSAMPLED_SIDE = 4
+"""Pixels of a side that a place of the refined maps becomes."""
+
+UPSAMPLED_NEIGHBOURS = 9
+"""Places of which an upsampled pixel is the weighted mean."""
+
+GATES = 3
+"""Convolutions of a gated recurrent unit: update, reset, and the new state."""
+
 
 def linear(inputs: int, outputs: int, *, bias: bool = True) -> int:
     """Parameters of a linear layer.
@@ -57,8 +77,10 @@ def linear(inputs: int, outputs: int, *, bias: bool = True) -> int:
     return inputs * outputs + outputs * bias
 
 
-class DiffusionTransformer(Section):
+class DiffusionTransformer(GrownSection):
     """A diffusion transformer around the layers of ``model.body``."""
+
+    later: ClassVar[frozenset[str]] = frozenset({"modulation_vectors"})
 
     kind: Literal["diffusion"] = "diffusion"
     text: Literal["cross", "streams", "sequence", "none"] = Field(description="how text enters")
@@ -77,6 +99,11 @@ class DiffusionTransformer(Section):
     modulation: Literal["shared", "block"] = Field(
         "shared", description="one product with the time for all layers, or one in each layer"
     )
+    modulation_vectors: PositiveInt = Field(
+        JOINT_MODULATION,
+        description="vectors of modulation of a layer that has a product of its own: scale, shift "
+        "and gate before attention and before the MLP, or less (MAGI-1: two gates)",
+    )
     modulation_width: Size | None = Field(
         None, description="width of the time's embedding; absent: the hidden size"
     )
@@ -91,6 +118,15 @@ class DiffusionTransformer(Section):
     patch: Triple = Field((1, 2, 2), description="latent frames, rows and columns of a token")
     stride: Triple = Field((4, 8, 8), description="frames, rows and columns of pixels of a latent")
 
+    @model_validator(mode="after")
+    def _vectors_are_of_layers(self) -> "DiffusionTransformer":
+        is_usual = self.modulation_vectors == JOINT_MODULATION
+        if not is_usual and (self.modulation == "shared" or self.text == "streams"):
+            problem = f"{self.modulation_vectors}, where layers have no product of one stream"
+            cure = "say modulation: block, with text of another kind than streams, or leave it out"
+            raise FieldError("modulation_vectors", problem, cure)
+        return self
+
     # ---------------------------------------------------------------- geometry
 
     def latent_frames(self, sample: Sample) -> int:
@@ -104,8 +140,11 @@ class DiffusionTransformer(Section):
         return rows * columns
 
     def tokens(self, sample: Sample) -> int:
-        """Image tokens of a forward."""
-        frames = sample.chunk_frames or self.latent_frames(sample)
+        """Image tokens of a forward; of chunks those of one chunk."""
+        return self.tokens_of(sample, sample.chunk_frames or self.latent_frames(sample))
+
+    def tokens_of(self, sample: Sample, frames: int) -> int:
+        """Tokens of so many latent frames."""
         return -(-frames // self.patch[0]) * self.tokens_per_frame(sample)
 
     def pixel_frames(self, sample: Sample) -> int:
@@ -132,6 +171,9 @@ class DiffusionTransformer(Section):
             unit = self.stride[axis] * self.patch[axis]
             check_side(field, getattr(sample, field), unit)
 
+    def check_body(self, body: Body) -> None:
+        """Any layers fit a diffusion transformer."""
+
     # ---------------------------------------------------------------- sizes
 
     def time_width(self, body: Body) -> int:
@@ -152,7 +194,7 @@ class DiffusionTransformer(Section):
     def modulation_columns(self, body: Body) -> int:
         """Outputs of the product that modulates a layer of one stream of tokens."""
         twice = 2 if self.text == "sequence" else 1  # image and text tokens apart
-        return twice * JOINT_MODULATION * body.hidden_size
+        return twice * self.modulation_vectors * body.hidden_size
 
     def is_dual(self, layer: int) -> bool:
         """A layer has weights of their own for text and image tokens."""
@@ -264,14 +306,37 @@ class DiffusionTransformer(Section):
         return vectors * 2 * body.head_dim
 
 
-class DepthEncoder(Section):
-    """A vision transformer (DINOv2) with a DPT head of convolutions, as Depth Anything has it.
+class RecurrentHead(Section):
+    """What refines depth and normals in Metric3D v2: gated recurrent units of convolutions.
 
-    Features of four layers go to the head (Ranftl et al., arXiv 2103.13413): 1x1 projections, up-
-    and down-sampling, four fusion blocks of two pairs of 3x3 convolutions, and 3x3 convolutions at
-    full size. Layers of the encoder are not modulated; LayerScale multiplies what joins the
-    residual.
+    Three units work at a quarter, a seventh and a fourteenth of the picture's side (Hu et al.,
+    arXiv 2404.15506; RAFT-Stereo, arXiv 2109.07547). An iteration updates the coarse unit three
+    times, the middle one twice, and the fine one once.
     """
+
+    iterations: Annotated[int, Field(ge=1, le=MOST_ITERATIONS)] = Field(
+        description="updates of depth and normals"
+    )
+    channels: Size = Field(description="channels of the state at each of the three scales")
+
+
+class DepthEncoder(GrownSection):
+    """A vision transformer (DINOv2) with a head of convolutions that makes a depth map.
+
+    Layers of the encoder are not modulated; LayerScale multiplies what joins the residual. The head
+    is one of two:
+
+    * DPT, as Depth Anything has it (Ranftl et al., arXiv 2103.13413). Features of four layers go
+      through 1x1 projections, up- and down-sampling, four fusion blocks of two pairs of 3x3
+      convolutions, and 3x3 convolutions at full size.
+    * With ``recurrent``: the head of Metric3D v2, which makes depth and normals together. Features
+      go through a readout that adds class and registers, sampling, and three fusion blocks at a
+      fourteenth, a seventh and a quarter of the side. From them follow a first depth and normal,
+      and the states and contexts of the recurrent units. The third and fourth feature keep the
+      width of the encoder.
+    """
+
+    later: ClassVar[frozenset[str]] = frozenset({"recurrent"})
 
     kind: Literal["depth"] = "depth"
     patch_side: PositiveInt = Field(14, description="pixels of a side of a token")
@@ -280,7 +345,10 @@ class DepthEncoder(Section):
     head_channels: Annotated[tuple[Size, Size, Size, Size], Field(strict=False)] = Field(
         description="channels of the four features behind their projections"
     )
-    fusion_channels: Size = Field(description="channels of the fusion blocks")
+    fusion_channels: Size = Field(description="channels of the fused features")
+    recurrent: RecurrentHead | None = Field(
+        None, description="the head of Metric3D v2; absent: the DPT head"
+    )
 
     @model_validator(mode="after")
     def _sides_divide(self) -> "DepthEncoder":
@@ -295,6 +363,19 @@ class DepthEncoder(Section):
     def grid(self, sample: Sample) -> tuple[int, int]:
         """Rows and columns of patches."""
         return sample.height // self.patch_side, sample.width // self.patch_side
+
+    def scales(self, sample: Sample) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+        """Rows and columns of the recurrent head's three scales, the finest first.
+
+        >>> head = RecurrentHead(iterations=1, channels=8)
+        >>> sizes = {"head_channels": (8, 8, 8, 8), "fusion_channels": 8, "recurrent": head}
+        >>> DepthEncoder(**sizes).scales(Sample(height=252, width=280))
+        ((63, 70), (36, 40), (18, 20))
+        """
+        rows, columns = self.grid(sample)
+        # Features are sampled by 7/2, and a fraction of a place is left out.
+        fine = (7 * rows // 2, 7 * columns // 2)
+        return fine, (2 * rows, 2 * columns), (rows, columns)
 
     def pixel_frames(self, sample: Sample) -> int:
         """Images of a sample."""
@@ -315,6 +396,20 @@ class DepthEncoder(Section):
         if sample.chunk_frames is not None:
             raise FieldError("chunk_frames", "means nothing for a depth map", "leave it out")
 
+    def check_body(self, body: Body) -> None:
+        """Refuse a head that does not fit the layers.
+
+        Raises:
+            FieldError: Features of the recurrent head that have another width than the layers.
+        """
+        width = body.hidden_size
+        if self.recurrent is None or self.head_channels[2:] == (width, width):
+            return
+        channels = list(self.head_channels)
+        problem = f"{channels} does not end with the hidden size {width} twice"
+        cure = f"give {[*channels[:2], width, width]}: the recurrent head keeps that width"
+        raise FieldError("head_channels", problem, cure)
+
     def weights_by_role(self, body: Body) -> dict[Role, int]:
         """Weights of matrices and convolutions by role; the head and the patches are ``head``."""
         patches = 3 * self.patch_side**2 * body.hidden_size
@@ -330,6 +425,12 @@ class DepthEncoder(Section):
         return of_encoder + 2 * d + self._head_parameters(body, bias=True)
 
     def _head_parameters(self, body: Body, *, bias: bool) -> int:
+        """Parameters of the head."""
+        if self.recurrent is not None:
+            return self._recurrent_parameters(body, self.recurrent, bias=bias)
+        return self._dpt_parameters(body, bias=bias)
+
+    def _dpt_parameters(self, body: Body, *, bias: bool) -> int:
         """Parameters of the DPT head."""
         fused = self.fusion_channels
         first, second, _, last = self.head_channels
@@ -344,6 +445,49 @@ class DepthEncoder(Section):
         count += conv(3, fused, fused // 2, bias)
         count += conv(3, fused // 2, HEAD_CHANNELS, bias)
         return count + conv(1, HEAD_CHANNELS, 1, bias)
+
+    def _recurrent_parameters(self, body: Body, head: RecurrentHead, *, bias: bool) -> int:
+        """Parameters of the recurrent head, in the order in which they are used."""
+        d = body.hidden_size
+        fine, middle, coarse, _ = self.head_channels
+        fused = self.fusion_channels
+        conv = convolution
+        # Readout of the four features: patches with a bias; class and registers without.
+        count = 4 * (conv(1, d, d, bias) + (1 + self.registers) * d * d)
+        # Sampling of the two finer features.
+        count += conv(2, d, middle, False) + middle * bias + conv(1, d, fine, bias)
+        # Fusion blocks; the coarsest has nothing to be fused with.
+        count += 2 * conv(3, d, d, bias) + conv(1, d, d, bias)
+        count += 4 * conv(3, d, d, bias) + conv(1, d, middle, bias)
+        count += 4 * conv(3, middle, middle, bias) + conv(1, middle, fused + 2, bias)
+        # The first depth, and the first normal.
+        count += conv(3, fused, DEPTH_ANCHORS, bias) + conv(1, DEPTH_ANCHORS, DEPTH_ANCHORS, bias)
+        count += conv(3, fused, NORMAL_CHANNELS, bias)
+        count += 2 * conv(1, NORMAL_CHANNELS, NORMAL_CHANNELS, bias)
+        count += conv(1, NORMAL_CHANNELS, 3, bias)
+        # State and context of each scale, and what the gates take of the context.
+        states = head.channels
+        for channels in (fine, middle, coarse):
+            count += 2 * self._context_parameters(channels, states, bias=bias)
+            count += conv(3, states, GATES * states, bias)
+        # Recurrent units, from the coarse to the fine one.
+        for entering in (2 * states, 3 * states, 2 * states + REFINED_CHANNELS):
+            count += GATES * conv(3, entering, states, bias)
+        # Changes of depth and of normals, and the weights of upsampling.
+        count += 2 * conv(3, states, states, bias)
+        count += conv(3, states, 2, bias) + conv(3, states, REFINED_CHANNELS - 2, bias)
+        count += conv(3, states, states, bias)
+        return count + conv(1, states, UPSAMPLED_SIDE**2 * UPSAMPLED_NEIGHBOURS, bias)
+
+    @staticmethod
+    def _context_parameters(channels: int, states: int, *, bias: bool) -> int:
+        """Parameters of a residual block of two norms, and of the convolution behind it."""
+        count = convolution(3, channels, states, bias) + 2 * convolution(3, states, states, bias)
+        norms = 2
+        if channels != states:  # the residual is projected, with a norm of its own
+            count += convolution(1, channels, states, bias)
+            norms += 1
+        return count + norms * 2 * states * bias
 
 
 Network = Annotated[DiffusionTransformer | DepthEncoder, Field(discriminator="kind")]
@@ -368,13 +512,3 @@ def check_side(field: str, pixels: int, unit: int) -> None:
         lower = max(unit, pixels - pixels % unit)
         problem = f"{pixels} is no multiple of {unit}, the pixels of a token"
         raise FieldError(field, problem, f"give {lower} or {lower + unit}")
-
-
-def keys_of(network: DiffusionTransformer, sample: Sample, chunk: Whole) -> Whole:
-    """Image tokens that a chunk attends to, its own included, of chunks numbered from 0."""
-    assert sample.chunk_frames is not None
-    frames = (chunk + 1) * sample.chunk_frames
-    if sample.window_frames is not None:
-        exceeds_window = frames > sample.window_frames
-        frames = frames + (sample.window_frames - frames) * exceeds_window
-    return frames * network.tokens_per_frame(sample) // network.patch[0]

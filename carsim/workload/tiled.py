@@ -29,8 +29,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.workload.elements import BIAS_OPS
-from carsim.workload.model import BIAS_BYTES, Model
+from carsim.workload.body import Product as LayerProduct
+from carsim.workload.elements import BIAS_OPS, polishing_ops
+from carsim.workload.model import BIAS_BYTES, TABLE_BYTES, Model
 from carsim.workload.ops import Category, Count, Gemm, OnChip, Op, Share, Stream, weight_gemm
 from carsim.workload.precision import Role
 
@@ -52,8 +53,8 @@ class Product(NamedTuple):
         biased: A bias is added.
         ops_per_output: Element operations for each output.
         ops_per_input: Element operations for each input (norm and modulation before it).
-        tokens: Tokens of a whole row of the share whose m tokens pass, as a pair (mine, row's);
-            None: all.
+        part: Tokens of a row that pass, and all tokens of the row; None: all pass.
+        name: Name by which inputs are polished; None: they never are.
     """
 
     k: int
@@ -64,6 +65,7 @@ class Product(NamedTuple):
     ops_per_output: int = 0
     ops_per_input: int = 0
     part: tuple[int, int] | None = None
+    name: LayerProduct | None = None
 
     def rows(self, share: Share) -> Count:
         """Tokens of the share that pass this product."""
@@ -128,7 +130,8 @@ def product_ops(
             product.category,
             gemms=(weight_gemm(model, product.role, m=m, k=product.k, n=columns),),
             vector_ops=m * columns * (product.ops_per_output + product.biased * BIAS_OPS)
-            + m * product.k * product.ops_per_input,
+            + m * product.k * product.ops_per_input
+            + _polishing_ops(model, product, m),
             stream=Stream.WEIGHTS,
             stream_bytes=share.streams * passes * nbytes,
             kv_side_bytes=moved_bytes if number == len(products) - 1 else 0,
@@ -147,11 +150,19 @@ def _tokens_stay(
     return np.bool_(on_chip.loop_order == "tokens")
 
 
+def _polishing_ops(model: Model, product: Product, m: Count) -> Count:
+    """Element operations of the polished inputs of m tokens."""
+    if product.name is None:
+        return 0
+    return polishing_ops(model, product.name, m * product.k)
+
+
 def _weight_bytes(model: Model, product: Product) -> int:
-    """Bytes of the whole matrix, with its bias."""
+    """Bytes of the whole matrix, with its bias and the tables of polished inputs."""
     biases = product.n if product.biased else 0
     nbytes = int(model.precision_of(product.role).bytes_of(product.k * product.n))
-    return nbytes + BIAS_BYTES * biases
+    tables = TABLE_BYTES * product.k if product.name in model.polished else 0
+    return nbytes + BIAS_BYTES * biases + tables
 
 
 def queries_on_chip(model: Model, on_chip: OnChip) -> Count:

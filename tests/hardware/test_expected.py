@@ -5,7 +5,14 @@ from math import exp, log
 import pytest
 
 from carsim.design import Design, load_design, override
-from carsim.hardware.expected import Expected, expected_factors, expected_of
+from carsim.design.load import for_work
+from carsim.hardware.expected import (
+    FORWARDS,
+    Expected,
+    coverage_of,
+    expected_factors,
+    expected_of,
+)
 from carsim.hardware.overheads import CalibrationRecord, Overheads
 from carsim.metrics import INTERVALS, METRICS, figures
 from carsim.metrics.table import EXPECTED, expected_scale
@@ -62,6 +69,34 @@ def test_a_design_is_expected_to_do_as_systems_of_its_kind(design, control, titl
     if control is not None:
         made = override(made, {"machine.overheads.control": control})
     assert expected(made).title == title
+
+
+@pytest.mark.parametrize(
+    ("design", "changes", "remark"),
+    [
+        ("zcu102", {}, "none is an FPGA"),
+        ("vck190", {}, "none is an FPGA"),
+        ("asic_7nm_hbm3", {}, "none is an ASIC accelerator"),
+        ("asic_7nm_hbm3", {"machine.overheads.control": "npu_runtime"}, "none is an NPU"),
+        ("asic_7nm_hbm3", {"machine.overheads.control": "gpu_stream"}, ""),
+        (
+            "asic_7nm_hbm3",
+            {"machine.overheads.control": "gpu_stream", "machine.mapping": "tensor"},
+            "none was simulated with a mapping that splits matrices or heads",
+        ),
+    ],
+)
+def test_networks_are_expected_to_do_as_diffusion_on_gpus(design, changes, remark) -> None:
+    machine = override(load_design(design), changes)
+    network = for_work(machine, workload_of("image:depth_anything_v2_small"))
+    known = network.expected
+    # The factor of decoding, which is limited by bytes, stays that of the design without a network.
+    assert machine.expected.pool != known.pool == FORWARDS
+    published = "20 published GPU systems with diffusion transformers"
+    assert known.title == (f"{published}; {remark}" if remark else published)
+    assert known.low < known.factor < known.high
+    tested = coverage_of(known.pool)
+    assert (tested.rows, tested.inside) == (50, 46)
 
 
 def test_a_few_systems_give_a_wide_interval_and_every_interval_holds_its_factor() -> None:

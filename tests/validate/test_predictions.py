@@ -26,10 +26,25 @@ def test_the_page_is_that_of_the_records_and_designs_are_as_they_were_then() -> 
 
 def test_predictions_of_forwards_follow_from_counts_and_rates() -> None:
     script = runpy.run_path(str(ROOT / "docs" / "forward_predictions.py"))
-    made = [script["predict"](setup) for setup in script["SETUPS"]]
+    made = list(script["every_prediction"]())
     assert [tuple(each) for each in made] == [tuple(each) for each in script["read_predictions"]()]
     for each in made:
         assert float(each.low) < float(each.seconds) < float(each.high)
+
+
+def test_every_set_up_without_a_known_result_has_a_prediction_or_a_reason() -> None:
+    script = runpy.run_path(str(ROOT / "docs" / "forward_predictions.py"))
+    left_out = script["LEFT_OUT"]
+    assert all(each.reason for each in left_out)
+    assert len(list(script["every_prediction"]())) + sum(each.setups for each in left_out) == 148
+
+
+def test_operations_of_a_model_without_a_preset_are_those_of_its_shape() -> None:
+    script = runpy.run_path(str(ROOT / "docs" / "forward_setups.py"))
+    flop = script["open_sora_flop"](frames=15, places=1620)
+    # 25.3 TMAC of linear layers, 2.56 of attention and 0.94 of cross-attention; 60 rows.
+    assert flop.linear == pytest.approx(2 * 60 * (25.328e12 + 0.941e12), rel=1e-3)
+    assert flop.attention == pytest.approx(2 * 60 * 2.563e12, rel=1e-3)
 
 
 @pytest.mark.parametrize("system", SCRIPT["SYSTEMS"], ids=lambda system: Path(system.design).stem)

@@ -173,6 +173,10 @@ def _of_ranges(arrays: Arrays, meta: TraceMeta, ranges: RangesMeta) -> Iterator[
         "a row that wholly reuses, or does not, unlike its ranges",
         arrays["replay"] != whole,
     )
+    forwards = np.zeros(len(whole), np.bool_)
+    forwards[list(ranges.whole_forwards)] = True
+    computes = forwards[:, None, None, None] & (reused < of_range)
+    yield "reused", "tokens that compute in a forward that reuses as a whole", computes
     scores = arrays.get("range_tas")
     if scores is not None and isinstance(meta.tau, float):
         above_tau = scores.astype(np.float64) > meta.tau  # NaN, where a range has none, is not

@@ -302,7 +302,12 @@ class Trace:
         """Decisions by range of tokens; None where whole rows decide."""
         if self.reused is None or self.meta.ranges is None:
             return None
-        return RangeDecisions(self.reused, self.meta.ranges.tokens, self.meta.ranges.source)
+        ranges = self.meta.ranges
+        whole_forwards = None
+        if ranges.whole_forwards:
+            whole_forwards = np.zeros(len(self.reused), np.bool_)
+            whole_forwards[list(ranges.whole_forwards)] = True
+        return RangeDecisions(self.reused, ranges.tokens, ranges.source, whole_forwards)
 
     @property
     def reads(self) -> KvReads | None:

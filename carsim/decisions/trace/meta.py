@@ -250,11 +250,19 @@ class RangesMeta(TraceSection):
         count: Ranges of a row, in the order of their tokens.
         tokens: Tokens of a row, a multiple of it.
         source: Which output a token reuses: see :data:`carsim.workload.workload.ReuseSource`.
+        whole_forwards: Numbers of the forwards that reuse the last one as a whole, ascending;
+            written only where there are some.
     """
 
     count: PositiveInt
     tokens: PositiveInt
     source: ReuseSource
+    whole_forwards: tuple[NonNegativeInt, ...] = ()
+
+    @model_serializer(mode="wrap")
+    def _leave_out_what_is_not_there(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        unsaid = set() if self.whole_forwards else {"whole_forwards"}
+        return {name: value for name, value in write(self).items() if name not in unsaid}
 
     @model_validator(mode="after")
     def _ranges_are_equal(self) -> Self:
@@ -453,6 +461,9 @@ class TraceMeta(TraceSection):
             raise ValueError(f"{problem}, got {self.schema_version}")
         for name, decision in (self.decisions or {}).items():
             self._check_decision(name, decision)
+        last_reused = max(self.ranges.whole_forwards, default=0) if self.ranges else 0
+        if last_reused >= self.n_frames * self.tokens_per_frame:
+            raise ValueError(f"ranges.whole_forwards: forward {last_reused} is not there")
         return self
 
     def _check_decision(self, name: str, decision: DecisionMeta) -> None:

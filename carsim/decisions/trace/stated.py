@@ -208,6 +208,10 @@ def _sample_trace(workload: Workload, model: "Model", batch: int) -> Trace:
     if batch % sample.passes:
         problem = f"a batch of {batch} is no multiple of the {sample.passes} passes of a forward"
         raise InputError("policy.batch", problem, f"take {sample.passes} or a multiple of it")
+    if sample.irregular and (workload.every is not None or workload.replay is not None):
+        reuse = "every" if workload.replay is None else "replay"
+        problem = f"{reuse} is of chunks that pass one at a time, over a cache of one prompt"
+        raise InputError("`workload`", problem, f"leave out {reuse}, or {sample.irregular}")
     video = Video(sample.forwards, 1, 0)
     shape = DecisionShape(video.n_steps, model.body.n_layers, batch)
     check_decisions("`workload`", shape, drawn=workload.every is not None)
@@ -240,11 +244,18 @@ def _range_trace(workload: Workload, model: "Model", meta: TraceMeta, of_sample:
     seed = workload.seed or 0
     drawn = f"{100 * workload.replay:.4g} % of the tokens that may reuse outputs do, those"
     label = f"{drawn} {IN_WORDS[ranges.source]}, drawn with seed {seed}; {of_sample}"
+    whole_forwards: tuple[int, ...] = ()
+    if ranges.whole_forwards is not None:
+        whole_forwards = tuple(np.flatnonzero(ranges.whole_forwards).tolist())
+        label = f"one of {workload.every} forwards computes, the others reuse it; of it {label}"
     changes: dict[str, object] = {
         "content": {**meta.content, "stated": label},
         "rule": RULES_OF_SOURCES[ranges.source],
         "ranges": RangesMeta(
-            count=ranges.reused.shape[3], tokens=ranges.tokens, source=ranges.source
+            count=ranges.reused.shape[3],
+            tokens=ranges.tokens,
+            source=ranges.source,
+            whole_forwards=whole_forwards,
         ),
         "schema_version": WIDER_VERSION,
     }

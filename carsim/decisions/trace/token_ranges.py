@@ -9,10 +9,14 @@ reuse any compute: those of a first latent frame (``frame``), of the first frame
 (``chunk``), of the first and last denoising step (``step``), of the clean forward of a chunk, and
 of as many first steps as the workload says.
 
+Where tokens reuse outputs of an earlier frame, a forward may also reuse the last one that computed
+as a whole. Then none of its tokens decides. As every chunk has one calendar of such forwards, the
+outputs that tokens of a later chunk reuse at the same step were computed.
+
 Simplification of draws: every range decides by itself, with one probability in all layers.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,11 +62,14 @@ class RangeDecisions:
         reused: Tokens of each range that reuse an earlier output, int[S, L, B, R].
         tokens: Image tokens of a row, R ranges of equally many.
         source: Which output they reuse.
+        whole_forwards: Forwards that reuse the last one that computed as a whole, bool[S]; all
+            their tokens reuse. None: no forward does.
     """
 
     reused: Ints
     tokens: int
     source: ReuseSource
+    whole_forwards: Bools | None = None
 
     @property
     def per_range(self) -> int:
@@ -71,7 +78,7 @@ class RangeDecisions:
 
     def of_layers(self, layers: Ints) -> "RangeDecisions":
         """The decisions of some layers."""
-        return RangeDecisions(self.reused[:, layers], self.tokens, self.source)
+        return replace(self, reused=self.reused[:, layers])
 
     def with_tokens(self, tokens: int) -> "RangeDecisions":
         """Decisions for rows of another number of tokens: each range reuses the same share.
@@ -89,7 +96,7 @@ class RangeDecisions:
             problem = f"{ranges} ranges of the trace do not divide the {tokens:,} tokens of a row"
             raise InputError("`trace`", problem, "take a size whose tokens they divide")
         wider = self.reused.astype(np.int64) * (tokens // ranges) // self.per_range
-        return RangeDecisions(wider, tokens, self.source)
+        return replace(self, reused=wider, tokens=tokens)
 
 
 def drawn_ranges(workload: Workload, model: "Model", batch: int) -> RangeDecisions:
@@ -122,13 +129,31 @@ def drawn_ranges(workload: Workload, model: "Model", batch: int) -> RangeDecisio
     rng = np.random.default_rng(workload.seed or 0)
     ranges = rng.binomial(of_frame // per_range, workload.replay, size=shape)
     reused = per_range * ranges * eligible[:, None, None, :]
-    return RangeDecisions(reused.astype(np.int32), tokens, source)
+    whole_forwards = whole_forwards_of(workload, sample)
+    if whole_forwards is not None:
+        reused[whole_forwards] = of_frame
+    return RangeDecisions(reused.astype(np.int32), tokens, source, whole_forwards)
 
 
 def wholly_reused(made: RangeDecisions) -> Bools:
     """Rows of which every token reuses an output, bool[S, L, B]."""
     everything: Bools = np.all(made.reused == made.per_range, axis=3)
     return everything
+
+
+def whole_forwards_of(workload: Workload, sample: "Sample") -> Bools | None:
+    """Forwards that reuse the last one as a whole, bool[S]; None where no forward does.
+
+    Where tokens reuse outputs of earlier steps, ``every`` says which forwards compute all tokens.
+
+    Args:
+        workload: Says which forwards compute, and what tokens of them reuse.
+        sample: The sample.
+    """
+    source = workload.source or usual_source(sample)
+    if workload.every is None or source == "step":
+        return None
+    return reused_forwards(sample, workload.every, workload.dense or 0)
 
 
 def usual_source(sample: "Sample") -> ReuseSource:
@@ -159,6 +184,9 @@ def eligible_frames(workload: Workload, sample: "Sample", frames: int) -> Bools:
         interval = workload.every or sample.steps + 2
         eligible[:] = reused_forwards(sample, interval, workload.dense or 0)[:, None]
     else:
+        whole_forwards = whole_forwards_of(workload, sample)
+        if whole_forwards is not None:
+            denoises &= ~whole_forwards
         eligible[:, 1:] = denoises[:, None]
         eligible[:, 0] = denoises & (chunk > 0) & (source == "chunk")
     if not eligible.any():

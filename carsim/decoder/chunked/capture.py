@@ -9,8 +9,8 @@ import numpy as np
 from carsim.decisions.attention import Dense
 from carsim.decisions.attention.base import Bools
 from carsim.decisions.replay import FASTCAR, Tas
-from carsim.decisions.trace.file import Trace, check_trace, unscored
-from carsim.decisions.trace.meta import WIDER_VERSION, RangesMeta, TraceMeta
+from carsim.decisions.trace.file import Trace, unscored
+from carsim.decisions.trace.meta import TraceMeta
 from carsim.decisions.trace.token_ranges import forwards_of_calendar
 from carsim.decoder.chunked.decode import (
     AcrossFrames,
@@ -19,9 +19,10 @@ from carsim.decoder.chunked.decode import (
     decode,
     drawn_video,
 )
-from carsim.decoder.chunked.model import Array, drawn_model
+from carsim.decoder.chunked.model import drawn_model
 from carsim.decoder.chunked.recipe import ChunkRecipe
 from carsim.decoder.chunked.thin import Measured, thinning_of
+from carsim.decoder.token_trace import TokenRule, trace_of_scores
 from carsim.decoder.workers import Progress
 
 
@@ -49,7 +50,8 @@ def capture_chunks(recipe: ChunkRecipe, *, progress: Progress | None = None) -> 
             progress(number + 1, recipe.videos)
     meta = _meta(recipe, measured)
     if recipe.tau is not None:
-        return _of_scores(recipe, meta, np.stack(scores, axis=2))
+        decided = TokenRule(float(recipe.tau), Tas(form="paper"), recipe.source)
+        return trace_of_scores(meta, np.stack(scores, axis=2), decided, recipe.name)
     if recipe.every is not None:
         return _of_calendar(recipe, meta)
     shape = (meta.n_steps, recipe.network.n_layers, recipe.videos)
@@ -75,49 +77,6 @@ def _calendar(recipe: ChunkRecipe) -> Bools:
     assert recipe.every is not None
     chunk = forwards_of_calendar(recipe.steps, 1 + recipe.steps, recipe.every, dense=recipe.dense)
     return np.tile(chunk, recipe.chunks)
-
-
-def _of_scores(recipe: ChunkRecipe, meta: TraceMeta, scores: Array) -> Trace:
-    """A trace of tokens that replay where their score is above tau.
-
-    A row wholly replays where the least score of its tokens is above tau; tokens that have no score
-    compute, and count as tau.
-
-    Args:
-        recipe: The videos.
-        meta: Metadata.
-        scores: [S, L, B, n]; NaN where a token has none.
-    """
-    assert recipe.tau is not None
-    tokens = scores.shape[3]
-    with np.errstate(invalid="ignore"):
-        reused = scores > recipe.tau
-    scores = _in_single_precision(scores, recipe.tau)
-    least = np.where(np.isnan(scores), recipe.tau, scores).min(axis=3)
-    least[0] = np.nan  # the first forward never wholly replays
-    ranges = RangesMeta(count=tokens, tokens=tokens, source=recipe.source)
-    changes = {"tau": float(recipe.tau), "rule": Tas(form="paper"), "ranges": ranges}
-    meta = meta.model_copy(update={**changes, "schema_version": WIDER_VERSION})
-    trace = Trace(
-        least > recipe.tau,
-        _in_single_precision(least, recipe.tau).astype(np.float32),
-        meta,
-        reused=reused.astype(np.uint8),
-        range_tas=scores.astype(np.float32),
-    )
-    check_trace(trace, recipe.name)
-    return trace
-
-
-def _in_single_precision(scores: Array, tau: float) -> Array:
-    """Scores as single precision has them, each on its own side of tau."""
-    rounded = scores.astype(np.float32).astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        lost = (scores > tau) & ~(rounded > tau)
-        gained = ~(scores > tau) & (rounded > tau)
-    above = np.nextafter(rounded.astype(np.float32), np.float32(np.inf)).astype(np.float64)
-    below = np.nextafter(rounded.astype(np.float32), np.float32(-np.inf)).astype(np.float64)
-    return np.where(lost, above, np.where(gained, below, rounded))
 
 
 def _of_calendar(recipe: ChunkRecipe, meta: TraceMeta) -> Trace:

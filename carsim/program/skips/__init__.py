@@ -10,6 +10,7 @@ from carsim.program.skips.base import Skip
 from carsim.program.skips.by_decision import SkipByDecision
 from carsim.program.skips.by_module import SkipByModule
 from carsim.program.skips.every_module import SkipEveryModule
+from carsim.program.skips.forwards_and_tokens import SkipForwardsAndTokens
 from carsim.program.skips.layer import SkipLayer
 from carsim.program.skips.mlp import SkipMlp
 
@@ -25,6 +26,7 @@ SKIPS: Registry[type[Skip]] = Registry(
         SkipAllLayers,
         SkipByModule,
         SkipByDecision,
+        SkipForwardsAndTokens,
     ),
 )
 """Every kind by its name in YAML; a kind of the package is added here."""

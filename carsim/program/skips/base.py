@@ -42,6 +42,16 @@ class Skip(GrownSection):
         """Each forward is compared with the last one, which costs a read and a write of tokens."""
         return False
 
+    @property
+    def of_forwards(self) -> "Skip":
+        """What forwards leave out in which all rows decide together."""
+        return self
+
+    @property
+    def of_tokens(self) -> "Skip":
+        """What tokens leave out that decide one by one."""
+        return self
+
     @abstractmethod
     def mark(self, layer: Layer, number: int) -> Layer:
         """The layer with ``follows`` and ``holds`` set; see :func:`carsim.program.program.skip`.

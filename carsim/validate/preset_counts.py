@@ -1,0 +1,47 @@
+"""Presets of networks with another sample, and their operations."""
+
+from carsim.base.section import tuples
+from carsim.base.yaml_file import parse_yaml
+from carsim.design.load import preset
+from carsim.program.sample import forward_macs, text_macs
+from carsim.workload.model import Model
+
+ATTENTION_NAMES = ("attention",)
+"""Blocks that tables without attention leave out; cross-attention's products with text as well."""
+
+
+def preset_model(name: str, changes: str = "") -> Model:
+    """A preset with another sample.
+
+    Args:
+        name: Name of the preset.
+        changes: Fields of the sample, such as ``height=512 width=512``.
+    """
+    raw = dict(preset("model", name, "diffusion_counts.csv"))
+    fields = (word.partition("=") for word in changes.split())
+    changed = {key: parse_yaml(value, key) for key, _, value in fields}
+    raw["sample"] = {**raw["sample"], **changed}
+    return Model.model_validate(tuples(raw))
+
+
+def sample_macs(model: Model) -> int:
+    """Multiply-accumulates of a whole sample without chunks, all passes of guidance included."""
+    sample = model.sample
+    assert sample is not None
+    of_forward = sum(forward_macs(model).values())
+    return sample.passes * (sample.steps * of_forward + text_macs(model))
+
+
+def linear_macs(model: Model) -> int:
+    """Multiply-accumulates of a whole sample without products of queries, keys and values."""
+    sample = model.sample
+    assert sample is not None
+    network, body = model.network, model.body
+    assert network is not None
+    macs = forward_macs(model)
+    of_text = 0
+    if getattr(network, "text", "") == "cross":
+        tokens = network.tokens(sample)
+        of_text = 2 * body.n_layers * tokens * network.text_tokens * body.q_size  # type: ignore[union-attr]
+    others = sum(count for name, count in macs.items() if name not in ATTENTION_NAMES)
+    return sample.passes * sample.steps * (others - of_text)
