@@ -25,7 +25,7 @@ REAL = torch.float64
 
 def tensor(array: Any) -> Tensor:
     """An array in double precision."""
-    return torch.as_tensor(array, dtype=REAL)
+    return torch.tensor(array, dtype=REAL)
 
 
 def linear(matrix: Any) -> nn.Linear:

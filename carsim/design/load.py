@@ -58,8 +58,8 @@ def shipped_designs() -> list[str]:
 
 
 def board_designs() -> dict[str, Path]:
-    """Designs of boards that people calibrate, and of published systems, by name."""
-    folders = (configs_folder() / name for name in ("published", "boards"))
+    """Designs of boards that people calibrate, of published systems, and for networks, by name."""
+    folders = (configs_folder() / name for name in ("published", "boards", "networks"))
     return {path.stem: path for folder in folders for path in sorted(folder.glob("*.yaml"))}
 
 

@@ -391,6 +391,7 @@ LINKED = [
     *sorted(ROOT.glob("studies/**/README.md")),
     *sorted(ROOT.glob("studies/*/details.md")),
     ROOT / "traces/README.md",
+    ROOT / "configs/networks/README.md",
     ROOT / "configs/published/README.md",
 ]
 

@@ -111,6 +111,30 @@ def test_searched_keys_and_chosen_words_equal_those_of_plain_loops() -> None:
         assert 0 < share < 1
 
 
+@pytest.mark.parametrize("representative", ["latest", "mean", "medoid"])
+def test_merged_keys_that_are_searched_equal_those_of_plain_loops(representative: Any) -> None:
+    model, video = drawn_model(SHAPE, 15), drawn_video(SHAPE, 3, 0.9, seed=16)
+    merging = TempCache(theta=0.6, search="full", representative=representative)
+    of_stack = merging, Ann(search="quantised", keep=0.4, key_bits=6)
+    thinning = thinning_of(Stack(policies=of_stack), SHAPE)
+    made = decode(model, video, STEPS, thinning=thinning)
+    oracle = ChunkOracle(model, STEPS, merge=(0.6, representative), best=(0.4, 6))
+    np.testing.assert_allclose(made, oracle.video(video.noise, video.text), rtol=1e-8, atol=1e-9)
+    assert thinning.measured.held is not None
+    assert thinning.measured.held < 0.9
+
+
+@pytest.mark.parametrize("representative", ["latest", "mean", "medoid"])
+def test_replay_over_merged_keys_equals_that_of_plain_loops(representative: Any) -> None:
+    model, video = drawn_model(SHAPE, 17), drawn_video(SHAPE, 3, 0.9, seed=18)
+    merging = TempCache(theta=0.6, search="full", representative=representative)
+    reuse = AcrossFrames(shape=SHAPE, tau=0.0, across_chunks=True)
+    made = decode(model, video, STEPS, reuse, thinning_of(merging, SHAPE))
+    oracle = ChunkOracle(model, STEPS, tau=0.0, merge=(0.6, representative))
+    np.testing.assert_allclose(made, oracle.video(video.noise, video.text), rtol=1e-8, atol=1e-9)
+    assert 0 < len(oracle.replayed) < len(oracle.scores)
+
+
 def test_a_quantised_search_equals_that_of_plain_loops() -> None:
     model, video = drawn_model(SHAPE, 11), drawn_video(SHAPE, CHUNKS, 0.5, seed=12)
     policy = Ann(search="quantised", keep=0.25, key_bits=6)

@@ -21,7 +21,7 @@ from carsim.machine.plan import Plan
 from carsim.program.convolution import Convolve
 from carsim.program.recurrent_head import recurrent_head
 from carsim.program.sample import forward_macs, sample_program
-from carsim.validate.diffusion import preset_model
+from carsim.validate.preset_counts import preset_model
 from carsim.workload.geometry import Video
 from carsim.workload.network import DepthEncoder
 from carsim.workload.ops import Share

@@ -73,8 +73,9 @@ class AcrossFrames(PlacedReuse):
     """FastCar: a token replays the MLP of its place in the previous frame where its score is high.
 
     The score is the mean over heads of <q, k> / sqrt(hd), with the rotated key of the same place in
-    the previous latent frame: of the same forward, or the clean one of the chunk before. A token
-    takes what that place put out at the same denoising step, itself computed or replayed.
+    the previous latent frame: of the same forward, or the clean one of the chunk before. That key
+    is the token's own, even if another key stands for it in the cache. A token takes what that
+    place put out at the same denoising step, itself computed or replayed.
 
     Attributes:
         shape: The network.
@@ -91,6 +92,7 @@ class AcrossFrames(PlacedReuse):
     scores: list[Array] = field(default_factory=list)
     _place: Place = FIRST
     _last_frames: dict[tuple[int, int], Array] = field(default_factory=dict)  # by step and layer
+    _clean_keys: dict[int, Array] = field(default_factory=dict)  # of last frames, by layer
     _before: Array | None = None  # outputs of the frame before this chunk, [N, d]
 
     def begin(self, place: Place) -> None:
@@ -101,14 +103,17 @@ class AcrossFrames(PlacedReuse):
     def replays(self, layer: int, projected: Projected, cached: KeysValues) -> Bools:
         """Score the tokens of frames that have one before them."""
         replays = np.zeros(self.shape.tokens, np.bool_)
-        if self._place.is_clean or self._place.step < self.dense_steps:
-            return replays
         n = self.shape.frame_tokens
+        if self._place.is_clean:
+            self._clean_keys[layer] = projected.own.keys[-n:]
+            return replays
+        if self._place.step < self.dense_steps:
+            return replays
         keys = projected.own.keys[:-n]
         first = n
         self._before = self._last_frames.get((self._place.step, layer))
         if self.across_chunks and self._before is not None:
-            keys = np.concatenate([cached.keys[-n:], keys])
+            keys = np.concatenate([self._clean_keys[layer], keys])
             first = 0
         products = np.einsum("nhd,nhd->n", projected.queries[first:], keys)
         scores = products / (self.shape.n_heads * np.sqrt(self.shape.head_dim))

@@ -107,13 +107,14 @@ DENSE = Reuse()
 class Thinning:
     """A policy of attention, asked which keys are scored; this one leaves none out."""
 
-    def scored(self, layer: int, queries: Array, keys: Array) -> Bools | None:
+    def scored(self, layer: int, queries: Array, keys_values: KeysValues) -> Bools | None:
         """Keys that each query of self-attention scores, bool[H, n, m]; None: all.
 
         Args:
             layer: Number of the layer.
             queries: Rotated, [n, H, hd].
-            keys: Rotated, those of the chunk last, [m, H, hd].
+            keys_values: Of earlier chunks, then those of the chunk. Keys that stand for no token
+                have merged into others, and cannot be scored.
         """
         return None
 
@@ -345,7 +346,7 @@ def _self_attention(
     output = reuse.policy.output(reuse.layer, "attention")
     if output is None:
         held = chunk.cache[reuse.layer].then(projected.own)
-        scored = chunk.thinning.scored(reuse.layer, projected.queries, held.keys)
+        scored = chunk.thinning.scored(reuse.layer, projected.queries, held)
         output = attend(projected.queries, held, scored) @ layer.output
         reuse.policy.computed(reuse.layer, "attention", output)
     return output

@@ -64,11 +64,17 @@ class ThinningOf(Thinning):
             prompt=_mean(self._of_prompt),
         )
 
-    def scored(self, layer: int, queries: Array, keys: Array) -> Bools | None:
-        """Keys that share a bucket, or the best; the token's own key in any case."""
+    def scored(self, layer: int, queries: Array, keys_values: KeysValues) -> Bools | None:
+        """Keys that share a bucket, or the best; the token's own key in any case.
+
+        Only keys that stand for tokens are searched: those that have merged into others are gone.
+        """
         policy = self.searching
         if policy is None:
             return None
+        keys = keys_values.keys
+        is_held = keys_values.members.T > 0  # [H, m]
+        held = is_held.sum(axis=1)  # [H]
         if policy.search == "lsh":
             planes = search.hyperplanes(
                 policy.tables, policy.bits, self.shape.head_dim, policy.seed
@@ -79,10 +85,13 @@ class ThinningOf(Thinning):
         else:
             rounded = search.few_bits(keys, policy.key_bits)
             products = np.einsum("nhd,mhd->hnm", queries, rounded)
-            found = search.best(products, int(search.share_of(policy.keep, len(keys))))
+            products = np.where(is_held[:, None], products, -np.inf)
+            found = search.best(products, search.share_of(policy.keep, held)[:, None])
+        found &= is_held[:, None]
         own = np.arange(len(queries))
         found[:, own, len(keys) - len(queries) + own] = True
-        self._scored.append(float(found.mean()))
+        shares = found.sum(axis=2) / held[:, None]  # [H, n]
+        self._scored.append(float(shares.mean()))
         return np.asarray(found, np.bool_)
 
     def scored_of_prompt(self, layer: int, queries: Array, keys: Array) -> Bools | None:

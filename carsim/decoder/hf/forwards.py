@@ -376,7 +376,8 @@ def _with_passes(forwards: list[OneForward]) -> OneForward:
 def _interleaved(arrays: list[Any]) -> Any:
     """Arrays [L, b, ...] as one of [L, b * passes, ...], row by row."""
     stacked = np.stack(arrays, axis=2)
-    return stacked.reshape(stacked.shape[0], -1, *stacked.shape[3:])
+    layers, rows, passes = stacked.shape[:3]
+    return stacked.reshape(layers, rows * passes, *stacked.shape[3:])
 
 
 def _side_by_side(samples: list[OneForward]) -> OneForward:
