@@ -15,7 +15,9 @@ KINDS = ("cross", "none", "sequence", "streams", "depth", "recurrent")
 
 
 @st.composite
-def small_networks(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS) -> dict[str, Any]:
+def small_networks(
+    draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, *, regular: bool = False
+) -> dict[str, Any]:
     """A small network of one of some kinds, and its sample."""
     heads = draw(st.sampled_from([1, 2, 4]))
     width = draw(st.sampled_from([8, 32])) * heads
@@ -58,15 +60,48 @@ def small_networks(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS) -> dict[str,
         sample |= {"chunk_frames": chunk, "chunks": draw(st.integers(1, 3))}
         if draw(st.booleans()):
             sample["window_frames"] = chunk + draw(st.integers(0, 2))
+        if not regular:
+            sample |= draw(ways_of_chunks(sample))
     else:
         sample["frames"] = 1 + 2 * draw(st.integers(0, 2))
     return {"body": body, "network": network, "sample": sample}
 
 
 @st.composite
-def designs(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS) -> Design:
-    """A small network of one of some kinds on a small machine."""
-    model = draw(small_networks(kinds))
+def ways_of_chunks(draw: st.DrawFn, sample: dict[str, Any]) -> dict[str, Any]:
+    """Fields of a sample that say how its chunks follow one another."""
+    chunk = sample["chunk_frames"]
+    way = draw(st.sampled_from(["one", "one", "moved", "none", "rolling", "pipelined", "prompts"]))
+    if way == "moved":
+        window = 2 * chunk + draw(st.integers(0, 2))
+        sinks = draw(st.integers(0, window - chunk))
+        return {"cache": "moved", "window_frames": window, "sink_frames": sinks, "chunks": 4}
+    if way == "none":
+        return {"cache": "none"}
+    if way == "prompts":
+        return {"prompts": draw(st.integers(1, sample["chunks"]))}
+    if way == "one":
+        return {"clean": draw(st.booleans())}
+    levels = draw(st.integers(2, 3))
+    fields = {way: levels, "steps": levels * draw(st.integers(1, 2)), "clean": draw(st.booleans())}
+    if "window_frames" in sample:
+        fields["window_frames"] = levels * chunk + draw(st.integers(0, 2))
+    if way == "pipelined" and draw(st.booleans()):
+        fields["ranges"] = [chunk + draw(st.integers(0, 3)) for _ in range(levels + 1)]
+        fields["clean"] = True
+    return fields
+
+
+@st.composite
+def designs(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, *, regular: bool = False) -> Design:
+    """A small network of one of some kinds on a small machine.
+
+    Args:
+        draw: Draws.
+        kinds: Kinds of networks.
+        regular: Chunks have forwards alike, so that tokens and forwards may reuse others.
+    """
+    model = draw(small_networks(kinds, regular=regular))
     base = load_design("zcu102")
     raw = base.model_dump()
     raw["model"] = {

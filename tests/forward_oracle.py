@@ -8,6 +8,7 @@ one forward, on cores that share one stream of weights.
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 
@@ -30,6 +31,67 @@ class Reuse(NamedTuple):
     scored: int
 
 
+class Passing(NamedTuple):
+    """A forward of chunks, in latent frames.
+
+    Attributes:
+        parts: Frames that pass, and frames that these attend to.
+        moved: Frames of the cache that move.
+    """
+
+    parts: list[tuple[int, int]]
+    moved: int = 0
+
+
+def passing(sample: Any) -> Iterator[Passing]:
+    """The forwards of a sample in chunks, one after the other, as chunks enter and leave."""
+    c = sample.chunk_frames
+    window = sample.window_frames or 10**9
+    levels = max(sample.rolling, sample.pipelined)
+    per_level = sample.steps // levels
+    flight: list[list[int]] = []  # of each chunk in flight: its number, and forwards that it had
+    entered = 0
+    time = 0
+    held = 0
+    while entered < sample.chunks or flight:
+        moved = 0
+        if entered < sample.chunks and time % per_level == 0 and (levels > 1 or not flight):
+            prompts = [
+                max(p for p in range(sample.prompts) if sample.chunks * p // sample.prompts <= k)
+                for k in (entered - 1, entered)
+                if k >= 0
+            ]
+            if len(set(prompts)) > 1:
+                for renewed in range(min(window, entered * c) // c):
+                    yield Passing([(c, (renewed + 1) * c)])
+            if held + c > window and sample.cache == "moved":
+                moved = window - c - sample.sink_frames
+            held = min(window, held + c)
+            flight.append([entered, 0])
+            entered += 1
+        newest = (flight[-1][0] + 1) * c
+        if sample.rolling > 1:
+            yield Passing([(len(flight) * c, min(window, newest))], moved)
+        elif sample.cache == "none":
+            yield Passing([(min(window, newest), min(window, newest))])
+        else:
+            parts = []
+            for number, had in flight:
+                most = window
+                if sample.ranges:
+                    most = sample.ranges[had // per_level]
+                parts.append((c, min(most, (number + 1) * c)))
+            yield Passing(parts, moved)
+        time += 1
+        for chunk in flight:
+            chunk[1] += 1
+        if flight[0][1] == sample.steps:
+            number, _ = flight.pop(0)
+            if sample.clean and sample.cache != "none":
+                most = sample.ranges[-1] if sample.ranges else window
+                yield Passing([(c, min(most, (number + 1) * c))])
+
+
 class ForwardOracle:
     """Multiply-accumulates, exponentials and bytes of a forward of a design.
 
@@ -47,11 +109,11 @@ class ForwardOracle:
         self.split_mlp = design.machine.mapping == "tensor"
         self.total: Counter[str] = Counter()
 
-    def forward(self, keys: int | None = None, reuse: Reuse | None = None) -> Counter[str]:
-        """Count a forward; of chunks, one that attends to so many keys.
+    def forward(self, forward: Passing | None = None, reuse: Reuse | None = None) -> Counter[str]:
+        """Count a forward; of chunks, one of them.
 
         Args:
-            keys: Keys of a chunk.
+            forward: What passes, of chunks.
             reuse: What is reused, by a network without text in its sequence; None: nothing.
         """
         self.total = Counter()
@@ -59,17 +121,19 @@ class ForwardOracle:
         if self.network.kind == "depth":
             self._depth()
         else:
-            self._diffusion(keys)
+            self._diffusion(forward)
         return self.total
 
     # -------------------------------------------------------------- networks
 
-    def _diffusion(self, keys: int | None) -> None:
+    def _diffusion(self, forward: Passing | None) -> None:
         body, network, sample = self.body, self.network, self.sample
         d, inner = body.hidden_size, body.ffn_size
         height = sample.height // network.stride[1] // network.patch[1]
         width = sample.width // network.stride[2] // network.patch[2]
-        frames = sample.chunk_frames or 1 + (sample.frames - 1) // network.stride[0]
+        frames = 1 + (sample.frames - 1) // network.stride[0]
+        if forward is not None:
+            frames = sum(passed for passed, _ in forward.parts)
         n = up(frames, network.patch[0]) * height * width
         text = network.text_tokens
         joined = text if network.text in ("streams", "sequence") else 0
@@ -111,7 +175,13 @@ class ForwardOracle:
                 split=self.split_attention,
                 text=joined if dual else 0,
             )
-            self._attend(every, every if keys is None else keys)
+            if forward is None:
+                self._attend(every, every)
+            else:
+                of_frame = height * width
+                self.total["bytes"] += self.rows * 2 * forward.moved * of_frame * 2 * d
+                for passed, attended in forward.parts:
+                    self._attend(passed * of_frame, attended * of_frame)
             if reuse is not None:
                 self.total["bytes"] += self.rows * reuse.scored * d  # the key of each token
             output = [(d + beside, d)]

@@ -51,7 +51,8 @@ def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
         return reads
 
     for at in np.ndindex(batches.replay.shape[:3]):
-        program = plan.program(decided=bool(plan.decided[at[1]]))
+        kinds = [kind for kind, steps in plan.forward_kinds if at[1] in steps]
+        program = plan.program(decided=bool(plan.decided[at[1]]), kind=kinds[0])
         schedule = plan.schedule_of(program.decided)
         of_step = batches
         if batches.whole_forwards(len(plan.steps))[at[1]]:

@@ -54,7 +54,7 @@ class Work(NamedTuple):
 
 
 def forward_works(plan: "Plan") -> dict[str, Work]:
-    """Work of a forward by name of block; of chunks in the last one."""
+    """Work of a forward by name of block; of chunks in the fullest one."""
     works: dict[str, Work] = {}
     for block, layers in plan.program(decided=False).blocks.items():
         work = _work(plan, block)
@@ -69,19 +69,20 @@ def exponentials_of(plan: "Plan") -> dict[str, tuple[int, int]]:
     Rows that skip a block take none of them; how many rows do is left open.
     """
     machine = plan.machine
-    every_step = np.arange(len(plan.steps))
     counts: dict[str, tuple[int, int]] = {}
-    for block, layers in plan.program(decided=plan.rule is not None).blocks.items():
-        reads = block.reads(plan.steps_at(every_step)) if block.reads_tokens else None
-        rows = machine.batch * (block.tokens if block.deals == "all_tokens" else 1)
-        most = 0
-        for op in block.operations(machine.model, reads)(Share(rows)):
-            of_steps = np.broadcast_to(op.exponentials, (len(every_step), 1))
-            most += len(layers) * int(of_steps.sum())
-        least_before, most_before = counts.get(block.name, (0, 0))
-        is_computed = block.follows is None and not plan.reuses_forwards
-        least = most if is_computed else 0
-        counts[block.name] = (least_before + least, most_before + most)
+    for kind, steps in plan.forward_kinds:
+        program = plan.program(decided=plan.rule is not None, kind=kind)
+        for block, layers in program.blocks.items():
+            reads = block.reads(plan.steps_at(steps)) if block.reads_tokens else None
+            rows = machine.batch * (block.tokens if block.deals == "all_tokens" else 1)
+            most = 0
+            for op in block.operations(machine.model, reads)(Share(rows)):
+                of_steps = np.broadcast_to(op.exponentials, (len(steps), 1))
+                most += len(layers) * int(of_steps.sum())
+            least_before, most_before = counts.get(block.name, (0, 0))
+            is_computed = block.follows is None and not plan.reuses_forwards
+            least = most if is_computed else 0
+            counts[block.name] = (least_before + least, most_before + most)
     return counts
 
 

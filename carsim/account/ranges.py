@@ -230,7 +230,8 @@ def kinds(plan: Plan) -> Iterator[Kind]:
     if machine.model.network is not None:
         text = text_block(machine.model)
         if text is not None:
-            yield _kind(plan, text, 1)
+            assert machine.model.sample is not None
+            yield _kind(plan, text, machine.model.sample.prompts)
         return
     body = machine.model.body
     for of_layer, layers in machine.model.layer_kinds().items():
@@ -245,10 +246,12 @@ def _visits_of_blocks(plan: Plan) -> dict[Block, int]:
     """The blocks of all kinds of steps, and how often each is a phase of the run."""
     visits: Counter[Block] = Counter()
     for decided in (False, True):
-        n_steps = int(np.count_nonzero(plan.decided == decided))
-        if n_steps:
-            for block, layers in plan.program(decided=decided).blocks.items():
-                visits[block] += len(layers) * n_steps
+        for kind, steps in plan.forward_kinds:
+            n_steps = int(np.count_nonzero(plan.decided[steps] == decided))
+            if n_steps:
+                program = plan.program(decided=decided, kind=kind)
+                for block, layers in program.blocks.items():
+                    visits[block] += len(layers) * n_steps
     if plan.reuses_forwards:  # some of the steps; which ones is not asked
         for block, layers in plan.of_whole_forwards.program(decided=True).blocks.items():
             visits[block] += len(layers) * len(plan.steps)

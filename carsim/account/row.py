@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
+
 from carsim.account.booking import accounts, booked
 from carsim.account.limits import PhaseLimit, Roofline, phase_limits, roofline
 from carsim.account.simulation import Simulation, simulate_policy, simulate_policy_on_designs
@@ -17,6 +19,7 @@ from carsim.hardware.mapping import MAPPINGS
 from carsim.machine.batches import Batches
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
+from carsim.workload.forwards import forwards_of
 from carsim.workload.geometry import Video
 from carsim.workload.ops import CATEGORY_LABELS
 
@@ -103,6 +106,27 @@ class RowResult:
         if self.is_bound:
             return None
         return self._seconds(int(self.simulation.first_cycles.sum())) / self.n_batches
+
+    @cached_property
+    def last_chunk_s(self) -> float | None:
+        """Seconds of a chunk at the end of a rollout, its pixel decoder included.
+
+        They run from the end of the chunk before to its own end, and are simulated once more. Of
+        several chunks in flight, it is the last that leaves while all noise levels are taken. None
+        for the bound, and for what is not made in chunks.
+        """
+        sample = self.simulation.plan.machine.model.sample
+        if self.is_bound or sample is None or sample.chunk_frames is None:
+            return None
+        last = max(0, sample.chunks - sample.in_flight)
+        forwards = enumerate(forwards_of(sample))
+        numbers = [number for number, forward in forwards if forward.chunk == last]
+        plan = replace(self.simulation.plan, steps=numbers)
+        batches = self.batches.at_steps(np.array(numbers))
+        simulation = simulate_policy(plan, batches)
+        once = ("prefill", "pixels")
+        cycles = sum(total.cycles for name, total in simulation.totals.items() if name not in once)
+        return self._seconds(cycles) / self.n_batches + sample.decoder_s
 
     @cached_property
     def energy_per_token(self) -> Joules:

@@ -18,6 +18,7 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasatt
 """What a terminal sends to all processes of a command at once."""
 
 LIBRARIES = {
+    "accelerate": ("Accelerate", "diffusers"),
     "amaranth": ("Amaranth", "rtl"),
     "dash": ("Dash", "studio"),
     "diffusers": ("diffusers", "diffusers"),

@@ -223,18 +223,31 @@ def _say_measured(measured: Mapping[str, Any]) -> None:
 
 
 def _say_ranges(target: Path, trace: "Trace") -> None:
-    """The file, and the share of tokens that reuse outputs."""
-    import numpy as np
-
+    """The file, the share of tokens that reuse outputs, and the scores that decide."""
     from carsim.base.text import percent
 
     assert trace.reused is not None
-    assert trace.range_tas is not None
+    assert trace.ranges is not None
+    share, which = _share_of_tokens(trace)
+    size = f"{trace.size} of {trace.ranges.tokens:,} tokens"
+    say(f"{target}: {size}; {percent(share)} of {which} replay", f"sha256 {trace.sha256}")
+
+
+def _share_of_tokens(trace: "Trace") -> tuple[float, str]:
+    """The share of tokens that reuse outputs, and of which; says what helps to find a tau."""
+    import numpy as np
+
+    assert trace.reused is not None
+    assert trace.ranges is not None
+    reused = float(trace.reused.sum())
+    if trace.range_tas is None:
+        return reused / (trace.reused.size * trace.ranges.per_range), "all tokens"
     scored = np.isfinite(trace.range_tas)
-    share = float(trace.reused.sum()) / max(1, int(np.count_nonzero(scored)))
+    share = reused / max(1, int(np.count_nonzero(scored)))
+    if scored.any():
+        median = np.nanmedian(trace.range_tas)
+        say(f"half of the scores lie above {median:.3g}: about half of the tokens replay at it")
     if not 0 < share < 1 and scored.any():
         low, high = np.nanmin(trace.range_tas), np.nanmax(trace.range_tas)
         say(f"warning: all tokens decide alike, as scores lie between {low:.3g} and {high:.3g}")
-    tokens = f"{trace.ranges.tokens if trace.ranges else 0:,} tokens"
-    reused = f"{percent(share)} of the scored tokens replay"
-    say(f"{target}: {trace.size} of {tokens}; {reused}", f"sha256 {trace.sha256}")
+    return share, "the scored tokens"

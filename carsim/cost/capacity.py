@@ -44,7 +44,7 @@ from carsim.decisions.attention.base import Ints
 from carsim.decisions.replay import FASTCAR, ReplayRule
 from carsim.design import Design
 from carsim.program.block import machine_shape
-from carsim.program.diffusion import chunk_keys, forward_shape
+from carsim.program.diffusion import forward_shape, fullest_forward
 from carsim.program.layers import decoder_program, sharing_layers
 from carsim.program.program import Program
 from carsim.program.sample import sample_program
@@ -53,6 +53,12 @@ from carsim.workload.geometry import Video
 from carsim.workload.model import Model
 from carsim.workload.network import DiffusionTransformer
 from carsim.workload.workload import ReuseSource, TokenReuse
+
+KV_CACHE = "KV cache"
+"""Name of keys and values among the contents of a memory."""
+
+OLDER_KV = "older KV cache"
+"""Name of those of older tokens in a second memory."""
 
 
 class Content(NamedTuple):
@@ -147,10 +153,10 @@ def contents(
     near_bytes, far_bytes = _kv_bytes(design, video, rule, cached)
     everything = [
         Content(placement.weights, "weights", nbytes=model.body_bytes),
-        Content(placement.kv, "KV cache", nbytes=batch * near_bytes),
+        Content(placement.kv, KV_CACHE, nbytes=batch * near_bytes),
     ]
     if placement.kv_far is not None and far_bytes:
-        older = Content(placement.kv_far, "older KV cache", nbytes=batch * far_bytes)
+        older = Content(placement.kv_far, OLDER_KV, nbytes=batch * far_bytes)
         everything.append(older)
     if rule is not None:
         # One set of data for each row and layer in which rows decide.
@@ -176,8 +182,8 @@ def _sample_contents(
 
     Activations of one layer are held for all tokens: the residual, and the widest inputs and
     outputs beside it. A sample in chunks has a cache of keys and values, in place of those among
-    the activations. Outputs that whole forwards reuse, and those that tokens of the others reuse,
-    lie beside each other.
+    the activations, for the frames that are read by the fullest of its forwards. Outputs that whole
+    forwards reuse, and those that tokens of the others reuse, lie beside each other.
     """
     placement = design.machine.placement
     model = design.model
@@ -188,6 +194,8 @@ def _sample_contents(
     assert sample is not None
     batch = design.policy.batch
     tokens = network.tokens(sample)
+    if isinstance(network, DiffusionTransformer) and sample.chunk_frames is not None:
+        tokens = network.tokens_of(sample, fullest_forward(model).frames)
     text_tokens = getattr(network, "text_tokens", 0)
     joined = getattr(network, "text", "") in ("streams", "sequence")
     every_token = tokens + text_tokens * joined
@@ -198,21 +206,8 @@ def _sample_contents(
         Content(placement.weights, "weights", nbytes=model.body_bytes),
         Content(placement.kv, "activations", nbytes=batch * activation_bytes),
     ]
-    cached_tokens = 0
-    policy_bytes = 0
-    attention = design.policy.attention
-    shape = forward_shape(model, tokens)
-    if sample.chunk_frames is not None:
-        keys = np.array([chunk_keys(model)[-1]], np.int64)
-        cached_tokens = int(attention.forward_held(tokens, keys)[0])
-        policy_bytes = body.n_layers * int(attention.forward_side_bytes(shape, keys)[0])
-    if getattr(network, "text", "") == "cross":
-        cached_tokens += text_tokens
-    if cached_tokens:
-        kv_bytes = body.n_layers * int(model.kv.bytes_of(cached_tokens * body.kv_elements))
-        everything.append(Content(placement.kv, "KV cache", nbytes=batch * kv_bytes))
-    if policy_bytes:
-        everything.append(Content(placement.kv, "data of the policy", nbytes=batch * policy_bytes))
+    if isinstance(network, DiffusionTransformer):
+        everything += _cache_contents(design)
     if rule is not None:
         skip = design.policy.skip
         program = sample_program(
@@ -233,6 +228,54 @@ def _sample_contents(
             nbytes = batch * len(program.skipping_layers) * rule_bytes
             everything.append(Content(placement.replay, "data of the rule", nbytes=nbytes))
     return tuple(everything)
+
+
+def cache_bytes(design: Design, frames: int | None = None) -> int:
+    """Bytes of keys and values of a batch: of the latent frames in the cache, and of the prompt.
+
+    Args:
+        design: A design with a diffusion transformer.
+        frames: Latent frames in the cache of a video in chunks; None: the most that there ever are.
+    """
+    contents_of_cache = _cache_contents(design, frames)
+    return sum(each.nbytes for each in contents_of_cache if each.content == KV_CACHE)
+
+
+def _cache_contents(design: Design, frames: int | None = None) -> list[Content]:
+    """Keys and values that a diffusion transformer keeps, and what the policy keeps beside them.
+
+    Args:
+        design: The design.
+        frames: Latent frames in the cache of a video in chunks; None: the most that there ever are.
+    """
+    model = design.model
+    network = model.network
+    sample = model.sample
+    assert isinstance(network, DiffusionTransformer)
+    assert sample is not None
+    body = model.body
+    batch = design.policy.batch
+    memory = design.machine.placement.kv
+    cached_tokens = 0
+    policy_bytes = 0
+    if sample.chunk_frames is not None and sample.cache != "none":
+        fullest = fullest_forward(model)
+        passing = network.tokens_of(sample, fullest.frames)
+        cached_frames = fullest.cached if frames is None else frames
+        keys = np.array([network.tokens_of(sample, cached_frames)], np.int64)
+        attention = design.policy.attention
+        cached_tokens = int(attention.forward_held(passing, keys)[0])
+        side_bytes = attention.forward_side_bytes(forward_shape(model, passing), keys)
+        policy_bytes = body.n_layers * int(side_bytes[0])
+    if network.text == "cross":
+        cached_tokens += network.text_tokens
+    contents_of_cache = []
+    if cached_tokens:
+        kv_bytes = body.n_layers * int(model.kv.bytes_of(cached_tokens * body.kv_elements))
+        contents_of_cache.append(Content(memory, KV_CACHE, nbytes=batch * kv_bytes))
+    if policy_bytes:
+        contents_of_cache.append(Content(memory, "data of the policy", nbytes=batch * policy_bytes))
+    return contents_of_cache
 
 
 def _reused_bytes(model: Model, program: Program, source: ReuseSource | None) -> int:

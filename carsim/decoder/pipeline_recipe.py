@@ -1,8 +1,15 @@
 """The recipe of a trace whose samples a pipeline of Hugging Face diffusers makes."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, FiniteFloat, NonNegativeInt, PositiveInt, StringConstraints
+from pydantic import (
+    Field,
+    FiniteFloat,
+    NonNegativeInt,
+    PositiveInt,
+    StringConstraints,
+    model_validator,
+)
 
 from carsim.base.section import Section
 from carsim.decisions.replay import InputChange, ReplayRule, Tas
@@ -10,12 +17,17 @@ from carsim.decisions.trace.meta import Tau
 from carsim.decoder.decoding import NAME, FilePath
 from carsim.decoder.hf_recipe import Dtype
 from carsim.decoder.token_trace import TokenRule
+from carsim.workload.workload import ReuseSource
 
-Source = Literal["frame", "step"]
-"""Outputs that a token may take: of its place one latent frame earlier, or of an earlier step."""
+Source = Literal["frame", "step", "forward"]
+"""Outputs that may be taken: by a token those of its place one latent frame earlier or of an
+earlier step, or by a whole forward those of the last forward that computed."""
 
-RULES: dict[Source, ReplayRule] = {"frame": Tas(form="paper"), "step": InputChange(bits=None)}
-"""Scores that decide: FastCar's, and the change of the MLP's input since it was computed."""
+TOKEN_RULES: dict[ReuseSource, ReplayRule] = {
+    "frame": Tas(form="paper"),
+    "step": InputChange(bits=None),
+}
+"""Scores of tokens: FastCar's, and the change of the MLP's input since it was computed."""
 
 
 class PipelineWeights(Section):
@@ -46,9 +58,13 @@ class PipelineRecipe(Section):
         frames: Pixel frames; absent, the pipeline's own.
         source: Output that a token may take: that of its place in the previous latent frame
             (``frame``, FastCar's score), or that of the last step that computed it (``step``,
-            minus the relative change of the MLP's input, as ToCa and TeaCache look at).
-        tau: Tokens of a higher score replay.
-        dense: First denoising steps, in which all tokens compute.
+            minus the relative change of the MLP's input, as in ToCa). With ``forward``, whole
+            forwards take it from the last one that computed (minus the change that has added up
+            since then, as in TeaCache).
+        tau: Tokens or forwards of a higher score replay.
+        polynomial: With ``forward``: coefficients, of the highest power first, that rescale a
+            change before it is added; TeaCache publishes them by network.
+        dense: First denoising steps, in which everything computes.
         range_tokens: Neighbouring tokens whose decisions are summed up in the trace. With 1 the
             trace holds the score of every token.
         dtype: Arithmetic.
@@ -67,6 +83,7 @@ class PipelineRecipe(Section):
     frames: PositiveInt | None = None
     source: Source = "frame"
     tau: Tau
+    polynomial: tuple[FiniteFloat, ...] = (1.0, 0.0)
     dense: NonNegativeInt = 0
     range_tokens: PositiveInt = 1
     dtype: Dtype = "float32"
@@ -74,5 +91,19 @@ class PipelineRecipe(Section):
 
     @property
     def decided(self) -> TokenRule:
-        """The comparison that decides for each token."""
-        return TokenRule(float(self.tau), RULES[self.source], self.source)
+        """The comparison that decides for each token.
+
+        Raises:
+            ValueError: Whole forwards decide.
+        """
+        if self.source == "forward":
+            raise ValueError("whole forwards decide")
+        return TokenRule(float(self.tau), TOKEN_RULES[self.source], self.source)
+
+    @model_validator(mode="after")
+    def _fits_the_source(self) -> Self:
+        if self.source == "forward" and self.range_tokens != 1:
+            raise ValueError("range_tokens is of tokens: leave it out, or take another source")
+        if self.source != "forward" and self.polynomial != (1.0, 0.0):
+            raise ValueError("polynomial is of whole forwards: leave it out, or say source forward")
+        return self

@@ -74,6 +74,27 @@ def trace_of_counts(meta: TraceMeta, counts: RangeCounts, decided: TokenRule, na
     return _trace(meta, counts, decided, name, scores=None)
 
 
+def trace_of_rows(
+    meta: TraceMeta, scores: Scores, tau: float, rule: ReplayRule, name: str
+) -> Trace:
+    """A trace of whole forwards that take the output of an earlier one.
+
+    Args:
+        meta: Metadata of dense forwards.
+        scores: [S, L, B].
+        tau: Forwards of a higher score do so.
+        rule: Rule of the score.
+        name: Name of the trace, for errors.
+    """
+    scores = _in_single_precision(scores, tau).astype(np.float32)
+    scores[0] = np.nan  # the first forward computes
+    with np.errstate(invalid="ignore"):
+        replays = scores.astype(np.float64) > tau
+    trace = Trace(replays, scores, meta.model_copy(update={"tau": tau, "rule": rule}))
+    check_trace(trace, name)
+    return trace
+
+
 def _trace(
     meta: TraceMeta, counts: RangeCounts, decided: TokenRule, name: str, *, scores: Scores | None
 ) -> Trace:

@@ -52,7 +52,7 @@ class Known(NamedTuple):
 
 
 class Searcher:
-    """Chooses the points of a search; as :class:`~carsim.explore.sweep.AllPoints`.
+    """Chooses the points of a search; a chooser like :class:`~carsim.explore.sweep.AllPoints`.
 
     Args:
         study: The study; it must name objectives.
@@ -67,9 +67,10 @@ class Searcher:
         InputError: Optuna is not installed, or the study names no objectives.
     """
 
-    dominated, misfits, processor_s = 0, Counter[tuple[str, ...]](), 0.0
-
     def __init__(self, study: Study, seed: int | None = None, most: int = MOST_POINTS) -> None:
+        self.dominated = 0
+        self.misfits: Counter[tuple[str, ...]] = Counter()
+        self.processor_s = 0.0
         self._study = study
         self._signs = directions(study.objectives, f"study {study.name}: $.objectives")
         self._trials = _open_trials(self._signs, seed)
@@ -86,12 +87,13 @@ class Searcher:
 
         for ordinal, values, row in store.rows():
             point = make_point(self._study, ordinal, values)
-            known = self.known[point.id] = Known(point, row, self._lacking(point, row))
+            evaluated = Known(point, row, self._lacking(point, row))
+            self.known[point.id] = evaluated
             trial = create_trial(
                 params=self._params(point.values),
                 distributions=self._distributions,
-                values=self._objectives(known),
-                constraints={LACKING: known.lacking},
+                values=self._objectives(evaluated),
+                constraints={LACKING: evaluated.lacking},
             )
             self._trials.add_trial(trial)
 
@@ -116,9 +118,10 @@ class Searcher:
     def learn(self, results: Sequence[Result]) -> None:
         """Take over the results of points that were proposed."""
         for point, row in results:
-            known = self.known[point.id] = Known(point, row, self._lacking(point, row))
+            evaluated = Known(point, row, self._lacking(point, row))
+            self.known[point.id] = evaluated
             for trial in self._pending.pop(point.id):
-                self._tell(trial, known)
+                self._tell(trial, evaluated)
 
     # ---------------------------------------------------------------- private
 
@@ -137,10 +140,12 @@ class Searcher:
         return None
 
     def _tell(self, trial: "optuna.Trial", known: Known) -> None:
+        """Give the result of a point to Optuna."""
         trial.set_constraint(LACKING, known.lacking)
         self._trials.tell(trial, self._objectives(known))
 
     def _objectives(self, known: Known) -> list[float]:
+        """Objectives of a point; those of an infeasible one are worse than any."""
         if known.lacking:
             return [WORST * sign for sign in self._signs.values()]
         return [float(known.row[name]) for name in self._signs]
@@ -151,20 +156,21 @@ class Searcher:
             return float(row["fill"]) - 1
         if row["status"] != "ok" or any(row.get(name) is None for name in self._signs):
             return REFUSED
-        return float(sum(not held for held in held_constraints(self._study, point, row)))
+        constraints_held = held_constraints(self._study, point, row)
+        return float(constraints_held.count(False))
 
     def _params(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters of a trial: the number of the value on each axis."""
         return {axis.name: axis.values.index(values[axis.name]) for axis in self._study.axes}
 
     def _unknown_neighbour(self) -> dict[str, Any] | None:
         """An unknown point next to one on the front, else any unknown one; values of its axes."""
-        axes, signs = self._study.axes, list(self._signs.values())
-        feasible = [known for known in self.known.values() if not known.lacking]
-        objectives = np.array([self._objectives(known) for known in feasible])
-        best: Any = np.flatnonzero(front(objectives * signs)) if feasible else []
+        axes = self._study.axes
+        on_front = self._points_on_front()
         for attempt in range(2 * NEIGHBOURS):
-            if len(best) and attempt < NEIGHBOURS:
-                values = dict(feasible[best[self._rng.integers(len(best))]].point.values)
+            if on_front and attempt < NEIGHBOURS:
+                point = on_front[self._rng.integers(len(on_front))]
+                values = dict(point.values)
                 axis = axes[self._rng.integers(len(axes))]
                 values[axis.name] = self._step(axis, values[axis.name])
             else:
@@ -174,7 +180,17 @@ class Searcher:
         # What chance has not found may still be there.
         return next(filter(self._is_new, grid_values(self._study)), None)
 
+    def _points_on_front(self) -> list[Point]:
+        """Feasible points that no other one dominates."""
+        feasible = [evaluated for evaluated in self.known.values() if not evaluated.lacking]
+        if not feasible:
+            return []
+        objectives = np.array([self._objectives(evaluated) for evaluated in feasible])
+        signs = list(self._signs.values())
+        return [feasible[index].point for index in np.flatnonzero(front(objectives * signs))]
+
     def _is_new(self, values: dict[str, Any]) -> bool:
+        """A point that passes the filters, and is neither known nor under way."""
         point = make_point(self._study, 0, values)
         is_seen = point.id in self.known or point.id in self._pending
         return not is_seen and passes(self._study, values)
@@ -182,8 +198,9 @@ class Searcher:
     def _step(self, axis: Axis, value: Any) -> Any:
         """A value next to another on an axis; any other one where there is no order."""
         if axis.is_ordered:
-            place = axis.values.index(value) + int(self._rng.choice((-1, 1)))
-            return axis.values[min(max(place, 0), len(axis.values) - 1)]
+            index = axis.values.index(value) + int(self._rng.choice((-1, 1)))
+            last = len(axis.values) - 1
+            return axis.values[min(max(index, 0), last)]
         return axis.values[self._rng.integers(len(axis.values))]
 
 
@@ -191,6 +208,7 @@ class Searcher:
 
 
 def _open_trials(signs: Mapping[str, int], seed: int | None) -> "optuna.Study":
+    """An empty study of Optuna, which minimises metrics of sign 1 and maximises those of -1."""
     library("optuna", "search")
     import optuna
 
@@ -206,5 +224,7 @@ def _distribution(axis: Axis) -> "optuna.distributions.BaseDistribution":
     """The numbers of the values of an axis."""
     from optuna.distributions import CategoricalDistribution, IntDistribution
 
-    places = range(len(axis.values))
-    return IntDistribution(0, places[-1]) if axis.is_ordered else CategoricalDistribution(places)
+    numbers = range(len(axis.values))
+    if axis.is_ordered:
+        return IntDistribution(0, numbers[-1])
+    return CategoricalDistribution(numbers)

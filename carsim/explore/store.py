@@ -44,7 +44,9 @@ from carsim.explore.points import Point, changes_of
 from carsim.explore.shards import ALL_POINTS
 from carsim.explore.study import Study, result_columns, value_of
 
-STORE_FILE, LOCK_FILE, STUDY_FILE = "store.txt", "store.lock", "study.yaml"
+STORE_FILE = "store.txt"
+LOCK_FILE = "store.lock"
+STUDY_FILE = "study.yaml"
 CERTIFICATE = "certificate.json"
 """File beside the store of a front, see :mod:`carsim.explore.certificate`."""
 
@@ -81,8 +83,16 @@ MOST_BYTES = 1 << 24
 log = logging.getLogger("carsim")
 
 
-class _Place(NamedTuple):
-    """The place of a result in the file."""
+class _StoredLine(NamedTuple):
+    """Where the line of a result stands in the file, and what it begins with.
+
+    Attributes:
+        ordinal: Place of the point in the study; :data:`NOWHERE` if it is no point of it.
+        status: Status of the result.
+        begin: First byte of the line.
+        size: Bytes of the line.
+        key: Content of the point (:mod:`carsim.explore.content`).
+    """
 
     ordinal: int
     status: str
@@ -111,8 +121,8 @@ class Store(AbstractContextManager["Store"]):
         self.facts: dict[str, Any] = {}
         self.damaged: list[str] = []
         self.others: list[Store] = []
-        self._places: dict[str, _Place] = {}
-        self._by_key: dict[str, _Place] = {}
+        self._line_of: dict[str, _StoredLine] = {}  # by identity of the point
+        self._by_key: dict[str, _StoredLine] = {}  # by content: results that may be taken over
         self._size = 0
         self._file: BinaryIO = BytesIO()
         if path is not None and os.path.lexists(admit(path)):
@@ -147,63 +157,28 @@ class Store(AbstractContextManager["Store"]):
         Raises:
             InputError: It belongs to another study or shard, or to other code of carsim.
         """
-        wanted = {
-            "schema": SCHEMA,
-            "version": version("carsim"),
-            "code": code_sha256(),
-            "plugins": plugins_by_name(),
-            "kind": kind,
-            "shard": shard,
-            "shards": [shard],
-            "fingerprint": study.fingerprint,
-            "name": study.name,
-            "points": points,
-            "within": None,
-            "accepted": [],
-            "assumed": study.assumed,
-            "expected": None if study.expected is None else asdict(study.expected),
-            "study": study.text,
-            "axes": [axis.name for axis in study.axes],
-            "axis_types": {axis.name: _type_names(axis.values) for axis in study.axes},
-            "ends": study.ends,
-            "objectives": study.objectives,
-            "constraints": list(study.file.constraints),
-            "columns": list(result_columns()),
-            "traces": {name: trace.sha256 for name, trace in study.traces.items()},
-        }
+        wanted = _facts_of(study, kind, points=points, shard=shard)
         if not self.facts:
             self._write(wanted, ())
-        for key, problem in FOREIGN.items():
-            if self.facts.get(key) != wanted[key]:
-                cure = "name another folder, or go back to what made it"
-                if key in OF_CODE:
-                    cure = "name another folder, or add `accept_code`, which checks the results"
-                text = problem.format(**{**wanted, **self.facts})
-                gap = plugin_gap_of(self.facts)
-                if key == "code" and gap is not None:
-                    text = gap.problem
-                    cure = f"{gap.cure}, or {cure}"
-                raise InputError(str(self.path), text, cure)
+        self._refuse_foreign(wanted)
         self._report()
         if self.facts["fingerprint"] != wanted["fingerprint"]:
             self._take_over(study, wanted)
-        own = [name for name in OWN if name != "points" or points]
-        facts = self.facts | {name: wanted[name] for name in own}
+        facts = dict(self.facts)
+        for name in OWN:
+            if name != "points" or points:
+                facts[name] = wanted[name]
         if self.damaged or facts != self.facts:
             self._write(facts, self._lines())
-        self._places = {key: at for key, at in self._places.items() if at.status != "failed"}
+        self._line_of = {
+            identity: line for identity, line in self._line_of.items() if line.status != "failed"
+        }
         if self.path is not None:
-            copy = self.path.with_name(STUDY_FILE)
-            try:
-                self.path.with_name(DIGESTS).unlink(missing_ok=True)
-                self.path.with_name(CERTIFICATE).unlink(missing_ok=True)
-                copy.write_text(study.text, encoding="utf-8")
-            except OSError as error:
-                raise unwritable(copy, error) from None
+            _copy_study(study, self.path)
 
     def prove(self, within: float) -> None:
         """Note that no point without a result is better than the front by more than this share."""
-        self._write(self.facts | {"within": within}, self._lines())
+        self._write({**self.facts, "within": within}, self._lines())
 
     def accept(self, facts: Mapping[str, Any]) -> None:
         """Change facts of the code, after results were found equal."""
@@ -215,26 +190,44 @@ class Store(AbstractContextManager["Store"]):
         Raises:
             InputError: They cannot be written, because the disk is full for instance.
         """
-        size, lines, places = self._size, [], {}
+        size = self._size
+        lines = []
+        added = {}
         for point, row in results:
-            stored = self._places.get(point.id)
-            if stored is None or stored.ordinal == NOWHERE:
-                cells = [row.get(name) for name in self.facts["columns"]]
-                values = json.dumps(point.values, default=repr)
-                parts = point.id, point.key, str(point.ordinal), row["status"], values
-                line = _line(*parts, json.dumps(cells, allow_nan=False))
-                places[point.id] = _Place(
-                    point.ordinal, row["status"], begin=size, size=len(line), key=point.key
-                )
-                lines.append(line)
-                size += len(line)
+            stored = self._line_of.get(point.id)
+            if stored is not None and stored.ordinal != NOWHERE:
+                continue
+            line = self._text_of(point, row)
+            added[point.id] = _StoredLine(
+                point.ordinal, row["status"], begin=size, size=len(line), key=point.key
+            )
+            lines.append(line)
+            size += len(line)
         self._append(b"".join(lines))
-        self._places |= places
+        self._line_of |= added
         self._size = size
+
+    def _text_of(self, point: Point, row: Row) -> bytes:
+        """The line of a point and its result."""
+        cells = [row.get(name) for name in self.facts["columns"]]
+        return _line(
+            [
+                point.id,
+                point.key,
+                str(point.ordinal),
+                row["status"],
+                json.dumps(point.values, default=repr),
+                json.dumps(cells, allow_nan=False),
+            ]
+        )
 
     def finished(self) -> dict[str, str]:
         """Status of all points that have a result, by identity."""
-        return {key: at.status for key, at in self._places.items() if at.ordinal != NOWHERE}
+        return {
+            identity: line.status
+            for identity, line in self._line_of.items()
+            if line.ordinal != NOWHERE
+        }
 
     def counts(self) -> Counter[str]:
         """Results by status."""
@@ -248,9 +241,9 @@ class Store(AbstractContextManager["Store"]):
     def row_of(self, point: Point) -> Row | None:
         """The result of a point of equal content, here or in another store; None without one."""
         for store in (self, *self.others):
-            place = store._by_key.get(point.key)
-            if place is not None:
-                return store._row_at(place)
+            line = store._by_key.get(point.key)
+            if line is not None:
+                return store._row_at(line)
         return None
 
     def rows(self) -> Iterator[tuple[int, dict[str, Any], Row]]:
@@ -260,9 +253,10 @@ class Store(AbstractContextManager["Store"]):
             yield ordinal, values, dict(zip(columns, cells, strict=True))
 
     def cells(self) -> Iterator[tuple[int, dict[str, Any], list[Any]]]:
-        """The same with results in the order of the fact ``columns``, None where there are none.
+        """(Ordinal, axis values, cells) of all points, in the order of the study.
 
-        Damaged lines are left out; the log names them.
+        Cells are in the order of the fact ``columns``, None where the result has none. Damaged
+        lines are left out; the log names them.
         """
         self._report()
         for line in self._lines(with_nowhere=False):
@@ -275,11 +269,9 @@ class Store(AbstractContextManager["Store"]):
         Damaged lines are left out; the log names them.
         """
         self._report()
-        for key, place in self._places.items():
-            if place.ordinal == NOWHERE:
-                continue
-            self._file.seek(place.begin)
-            yield key, place.status, self._file.read(place.size)
+        for identity, line in self._line_of.items():
+            if line.ordinal != NOWHERE:
+                yield identity, line.status, self._bytes_at(line)
 
     def replace(self, facts: Mapping[str, Any], lines: Sequence[bytes]) -> None:
         """Write other facts and lines of stores of this schema, in place of what it holds.
@@ -306,55 +298,84 @@ class Store(AbstractContextManager["Store"]):
 
     # ---------------------------------------------------------------- private
 
+    def _refuse_foreign(self, wanted: Mapping[str, Any]) -> None:
+        """Refuse a store of another kind, shard or version, or of other code or metrics.
+
+        Raises:
+            InputError: A fact of :data:`FOREIGN` differs from the one that is wanted.
+        """
+        for name, problem in FOREIGN.items():
+            if self.facts.get(name) == wanted[name]:
+                continue
+            text = problem.format(**{**wanted, **self.facts})
+            cure = "name another folder, or go back to what made it"
+            if name in OF_CODE:
+                cure = "name another folder, or add `accept_code`, which checks the results"
+            gap = plugin_gap_of(self.facts)
+            if name == "code" and gap is not None:
+                text = gap.problem
+                cure = f"{gap.cure}, or {cure}"
+            raise InputError(str(self.path), text, cure)
+
     def _read(self) -> None:
         """Take in the facts, and find the last sound line of each point."""
         self._file.seek(0)
         first = self._file.readline(MOST_BYTES)
-        if (facts := _sound(first)) is None:
+        facts = _sound(first)
+        if facts is None:
             problem = "is no store of carsim, or its first line is damaged"
             cure = "restore a copy of it, or name another folder"
             raise InputError(str(self.path), problem, cure)
         self.facts = json.loads(facts)
-        if (schema := self.facts["schema"]) != SCHEMA:
+        schema = self.facts["schema"]
+        if schema != SCHEMA:
             problem = f"is a store of schema {shown(schema)}; this carsim has {SCHEMA}"
             cure = "name another folder, or read it with the carsim that wrote it"
             raise InputError(str(self.path), problem, cure)
-        self._places, self.damaged, self._size = {}, [], len(first)
-        for number, line in enumerate(iter(partial(self._file.readline, MOST_BYTES), b""), 2):
-            if (text := _sound(line)) is None:
+        self._line_of = {}
+        self.damaged = []
+        self._size = len(first)
+        lines = iter(partial(self._file.readline, MOST_BYTES), b"")
+        for number, line in enumerate(lines, start=2):
+            text = _sound(line)
+            if text is None:
                 self.damaged.append(f"line {number}")
             else:
                 identity, key, ordinal, status, _ = text.split(b"\t", 4)
-                place = _Place(
+                self._line_of[identity.decode()] = _StoredLine(
                     int(ordinal),
                     status.decode(),
                     begin=self._size,
                     size=len(line),
                     key=key.decode(),
                 )
-                self._places[identity.decode()] = place
             self._size += len(line)
         self._by_key = {
-            place.key: place
-            for place in self._places.values()
-            if place.ordinal == NOWHERE and place.status in REUSABLE
+            line.key: line
+            for line in self._line_of.values()
+            if line.ordinal == NOWHERE and line.status in REUSABLE
         }
 
     def index_all(self) -> None:
         """Find all results by content, to take them over into another store."""
-        self._by_key = {at.key: at for at in self._places.values() if at.status in REUSABLE}
+        lines = self._line_of.values()
+        self._by_key = {line.key: line for line in lines if line.status in REUSABLE}
 
     def _lines(self, *, with_nowhere: bool = True) -> Iterator[bytes]:
         """The line of each point, by ordinal; those without a place in the study come first."""
-        for place in sorted(self._places.values()):
-            if with_nowhere or place.ordinal != NOWHERE:
-                self._file.seek(place.begin)
-                yield self._file.read(place.size)
+        for line in sorted(self._line_of.values()):
+            if with_nowhere or line.ordinal != NOWHERE:
+                yield self._bytes_at(line)
 
-    def _row_at(self, place: _Place) -> Row:
-        """The result of one line."""
-        self._file.seek(place.begin)
-        cells = from_json(self._file.read(place.size).rsplit(b"\t", 1)[1])
+    def _bytes_at(self, line: _StoredLine) -> bytes:
+        """The text of one line, with its checksum and its end."""
+        self._file.seek(line.begin)
+        return self._file.read(line.size)
+
+    def _row_at(self, line: _StoredLine) -> Row:
+        """The result of one line: column -> cell."""
+        _, text_of_cells = self._bytes_at(line).rsplit(b"\t", 1)
+        cells = from_json(text_of_cells)
         return dict(zip(self.facts["columns"], cells, strict=True))
 
     def _take_over(self, study: Study, wanted: Mapping[str, Any]) -> None:
@@ -374,6 +395,11 @@ class Store(AbstractContextManager["Store"]):
         self._write(facts, [_placed(line, NOWHERE) for line in lines])
 
     def _append(self, text: bytes) -> None:
+        """Write lines at the end of the file, all or none of them.
+
+        Raises:
+            InputError: They cannot be written.
+        """
         if self.path is None:
             self._file.seek(0, os.SEEK_END)
             self._file.write(text)
@@ -392,7 +418,7 @@ class Store(AbstractContextManager["Store"]):
 
     def _write(self, facts: Mapping[str, Any], lines: Iterable[bytes]) -> None:
         """Write the whole file anew."""
-        texts = [_line(json.dumps(facts)), *lines]
+        texts = [_line([json.dumps(facts)]), *lines]
         if self.path is None:
             self._file = BytesIO(b"".join(texts))
         else:
@@ -402,10 +428,54 @@ class Store(AbstractContextManager["Store"]):
         self._read()
 
     def _report(self) -> None:
+        """Name damaged lines in the log."""
         if self.damaged:
             named = shortened(", ".join(self.damaged), 100)
             cure = "the same sweep or search mends it and evaluates again what is lost"
             log.warning("carsim: %s: is damaged (%s); %s", self.path, named, cure)
+
+
+def _facts_of(study: Study, kind: str, *, points: int, shard: str) -> dict[str, Any]:
+    """Facts of the store that a study would make, see :meth:`Store.claim`."""
+    return {
+        "schema": SCHEMA,
+        "version": version("carsim"),
+        "code": code_sha256(),
+        "plugins": plugins_by_name(),
+        "kind": kind,
+        "shard": shard,
+        "shards": [shard],
+        "fingerprint": study.fingerprint,
+        "name": study.name,
+        "points": points,
+        "within": None,
+        "accepted": [],
+        "assumed": study.assumed,
+        "expected": None if study.expected is None else asdict(study.expected),
+        "study": study.text,
+        "axes": [axis.name for axis in study.axes],
+        "axis_types": {axis.name: _type_names(axis.values) for axis in study.axes},
+        "ends": study.ends,
+        "objectives": study.objectives,
+        "constraints": list(study.file.constraints),
+        "columns": list(result_columns()),
+        "traces": {name: trace.sha256 for name, trace in study.traces.items()},
+    }
+
+
+def _copy_study(study: Study, store: Path) -> None:
+    """Write the study beside a store, and remove what a sweep that had ended left there.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    copy = store.with_name(STUDY_FILE)
+    try:
+        store.with_name(DIGESTS).unlink(missing_ok=True)
+        store.with_name(CERTIFICATE).unlink(missing_ok=True)
+        copy.write_text(study.text, encoding="utf-8")
+    except OSError as error:
+        raise unwritable(copy, error) from None
 
 
 def checksum(text: bytes) -> bytes:
@@ -415,8 +485,9 @@ def checksum(text: bytes) -> bytes:
 
 def _sound(line: bytes) -> bytes | None:
     """A line without its checksum; None if it is damaged."""
-    expected, _, text = line.partition(b"\t")
-    return text if line.endswith(b"\n") and expected == checksum(text[:-1]) else None
+    stated, _, text = line.partition(b"\t")
+    is_sound = line.endswith(b"\n") and stated == checksum(text[:-1])
+    return text if is_sound else None
 
 
 def _type_names(values: Iterable[Any]) -> list[str]:
@@ -426,13 +497,14 @@ def _type_names(values: Iterable[Any]) -> list[str]:
 
 def _ordinal_of(line: bytes) -> int:
     """Place of a line's point in the study."""
-    return int(line.split(b"\t", 4)[3])
+    _, _, _, ordinal, _ = line.split(b"\t", 4)
+    return int(ordinal)
 
 
 def _placed(line: bytes, ordinal: int) -> bytes:
     """A line with another place in the study."""
     _, identity, key, _, *rest = line[:-1].decode().split("\t")
-    return _line(identity, key, str(ordinal), *rest)
+    return _line([identity, key, str(ordinal), *rest])
 
 
 def _is_of(study: Study, line: bytes) -> bool:
@@ -441,21 +513,24 @@ def _is_of(study: Study, line: bytes) -> bool:
     stored = from_json(values)
     for axis in study.axes:
         if axis.name not in stored:
-            usual = [value for value in axis.values if value == value_of(study.base, axis.name)]
-            if not usual:
+            value_of_design = value_of(study.base, axis.name)
+            equal_values = [value for value in axis.values if value == value_of_design]
+            if not equal_values:
                 return False
-            stored[axis.name] = usual[0]
+            stored[axis.name] = equal_values[0]
         elif stored[axis.name] not in axis.values:
             return False
     return study.contents.key(changes_of(study, stored)) == key.decode()
 
 
-def _line(*parts: str) -> bytes:
-    text = "\t".join(parts).encode()
+def _line(fields: Sequence[str]) -> bytes:
+    """A line of the file: its checksum and its fields, with tabs in between."""
+    text = "\t".join(fields).encode()
     return b"%b\t%b\n" % (checksum(text), text)
 
 
 def _write_lines(lines: Sequence[bytes], path: Path) -> None:
+    """Write a file of lines, and make sure that it is on disk."""
     with path.open("wb") as file:
         file.writelines(lines)
         file.flush()
@@ -482,10 +557,11 @@ def open_folder(folder: str | Path) -> Iterator[Store]:
             if "locked" not in str(error):
                 cure = "remove that file, or name a folder that may be written"
                 raise InputError(str(path), f"cannot be locked ({error})", cure) from None
-            problem, cure = "another carsim is writing to it", "wait for it, or name another"
             if not _has_locks(path):
-                problem, cure = "is on a file system that cannot lock files", "name a local folder"
-            raise InputError(str(folder), problem, cure) from None
+                problem = "is on a file system that cannot lock files"
+                raise InputError(str(folder), problem, "name a local folder") from None
+            problem = "another carsim is writing to it"
+            raise InputError(str(folder), problem, "wait for it, or name another") from None
         yield stack.enter_context(Store(folder / STORE_FILE))
 
 
@@ -512,7 +588,7 @@ def open_store(folder: str | Path) -> Store:
     path = admit(Path(folder) / STORE_FILE)
     if not os.path.isfile(path):  # noqa: PTH113 - never raises, whatever the path
         if os.path.isfile(Path(folder) / LOCK_FILE):  # noqa: PTH113
-            problem, cure = "has no result yet", "wait for its sweep, or start that again"
-            raise InputError(str(folder), problem, cure)
+            cure = "wait for its sweep, or start that again"
+            raise InputError(str(folder), "has no result yet", cure)
         raise InputError(str(folder), f"holds no {STORE_FILE}", "name the folder of a sweep")
     return Store(path)

@@ -131,8 +131,10 @@ class Study:
     @property
     def objectives(self) -> dict[str, Direction]:
         """Metric -> whether less or more of it is better."""
-        named = self.file.objectives
-        return dict(named) if isinstance(named, dict) else {n: direction_of(n) for n in named}
+        objectives = self.file.objectives
+        if isinstance(objectives, dict):
+            return dict(objectives)
+        return {metric: direction_of(metric) for metric in objectives}
 
     @property
     def base(self) -> Design:
@@ -145,17 +147,21 @@ class Study:
 
         That halves the time of a point.
         """
-        asked = METRICS.keys() & {*self.objectives, *(n for c in self.constraints for n in c.names)}
-        if self.file.baseline is not None or asked - WITHOUT_DENSE:
+        names = set(self.objectives).union(*(condition.names for condition in self.constraints))
+        metrics_in_use = METRICS.keys() & names
+        if self.file.baseline is not None or metrics_in_use - WITHOUT_DENSE:
             return self
         return replace(self, file=self.file.model_copy(update={"baseline": False}))
 
     @property
     def ends(self) -> dict[str, list[float]]:
         """Least and largest value of axes of more than two numbers."""
-        every = {axis.name: axis.values for axis in self.axes if len(axis.values) > 2}
-        numbers = {n: v for n, v in every.items() if {*map(type, v)} <= {int, float}}
-        return {name: [min(values), max(values)] for name, values in numbers.items()}
+        ends = {}
+        for axis in self.axes:
+            has_numbers = {type(value) for value in axis.values} <= {int, float}
+            if len(axis.values) > 2 and has_numbers:
+                ends[axis.name] = [min(axis.values), max(axis.values)]
+        return ends
 
     @property
     def expected(self) -> Expected | None:
@@ -174,20 +180,24 @@ class Study:
     @property
     def assumed(self) -> str:
         """What is assumed of all points, in one line; the axes that vary it are named."""
-        axes = {path: axis.name for axis in self.axes for path in axis.paths}
-        design = self.base
+        axis_of_path = {path: axis.name for axis in self.axes for path in axis.paths}
         # A preset of the model or the board is merged beneath the file, which is read again then.
-        fixed = {p: v for p, v in self.file.set.items() if p not in (*PSEUDO_PATHS, *PRESET_PATHS)}
+        fixed_fields = {
+            path: value
+            for path, value in self.file.set.items()
+            if path not in PSEUDO_PATHS and path not in PRESET_PATHS
+        }
+        design = self.base
         with suppress(InputError):
-            design = override(design, fixed)
-        return assumed_of(design, varied=axes)
+            design = override(design, fixed_fields)
+        return assumed_of(design, varied=axis_of_path)
 
     @property
     def no_points(self) -> InputError:
         """Error message if no point passes the filters."""
-        filters = "; ".join(each.text for each in self.filters)
-        place, problem = f"study {self.name}: $.filters", f"leave no point: {filters}"
-        return InputError(place, problem, "widen an axis or drop a filter")
+        filters = "; ".join(condition.text for condition in self.filters)
+        location = f"study {self.name}: $.filters"
+        return InputError(location, f"leave no point: {filters}", "widen an axis or drop a filter")
 
     @cached_property
     def inputs_sha256(self) -> str:
@@ -250,53 +260,66 @@ def load_study(path: str | Path | Mapping[str, Any], workload: Workload | None =
             that is none, a file that is not there.
     """
     if isinstance(path, Mapping):
-        place, folder, stem = "study", Path.cwd(), "study"
+        location = "study"
+        folder = Path.cwd()
+        stem = "study"
         text = yaml_text(dict(path))
     else:
         path = Path(path)
-        place, folder, stem = str(path), path.resolve().parent, path.stem
+        location = str(path)
+        folder = path.resolve().parent
+        stem = path.stem
         text = read_text(path, MAX_BYTES, "name a study file")
+    written_text = text  # without the workload that is given beside it
     try:
-        contents, written = mapping_of(text, place), text
+        contents = mapping_of(text, location)
         if workload is not None:
             contents = {**contents, "workload": workload.text}
             contents.pop("traces", None)
             text = yaml_text(contents)
         file = StudyFile.model_validate(contents)
     except ValidationError as error:
-        raise explained(error, place, contents) from None
-    file, work = _decoded(file, folder, place)
-    places = {n: f"{place}:{line_of(written, 'axes', n)}: $.axes.{n}" for n in file.axes}
-    axes = tuple(parse_axis(name, body, places[name]) for name, body in file.axes.items())
+        raise explained(error, location, contents) from None
+    file, work = _decoded(file, folder, location)
+    axes = []
+    axis_locations = {}
+    for name, body in file.axes.items():
+        line = line_of(written_text, "axes", name)
+        axis_locations[name] = f"{location}:{line}: $.axes.{name}"
+        axes.append(parse_axis(name, body, axis_locations[name]))
     if workload is not None:
-        _check_workload_holds(axes, place)
-    paths = _design_paths(file, axes, folder, place)
+        _check_workload_holds(axes, location)
+    design_paths = _design_paths(file, tuple(axes), folder, location)
     trace_files = [*file.traces]
     for value in _values_of("trace", axes):
-        trace_files += trace_names(value, f"{place}: $.axes: trace")
+        trace_files += trace_names(value, f"{location}: $.axes: trace")
     for value in _values_of("workload", axes):
-        _workload(value, f"{place}: $.axes: workload")
+        _workload(value, f"{location}: $.axes: workload")
     study = Study(
         file=file,
         name=_printable(file.name or stem),
         text=text,
-        axes=axes,
-        filters=tuple(Expression(text, f"{place}: $.filters") for text in file.filters),
-        constraints=tuple(Expression(text, f"{place}: $.constraints") for text in file.constraints),
-        designs={name: open_design(design, workload=work) for name, design in paths.items()},
-        design_paths=paths,
+        axes=tuple(axes),
+        filters=tuple(Expression(text, f"{location}: $.filters") for text in file.filters),
+        constraints=tuple(
+            Expression(text, f"{location}: $.constraints") for text in file.constraints
+        ),
+        designs={name: open_design(path, workload=work) for name, path in design_paths.items()},
+        design_paths=design_paths,
         traces={name: load_trace(trace_path(name, folder)) for name in dict.fromkeys(trace_files)},
         workload=work,
     )
-    _check_paths(study, place, places)
-    _check_names(study, place)
+    _check_paths(study, location, axis_locations)
+    _check_names(study, location)
     return study
 
 
 def _decoded(file: StudyFile, folder: Path, place: str) -> tuple[StudyFile, Workload | None]:
     """The file with the traces of its workload, and the workload if that is no trace."""
-    if bool(file.traces) == (file.workload is not None):
-        problem = "say what is decoded, and so does $.workload" if file.traces else "is missing"
+    names_both = bool(file.traces) and file.workload is not None
+    names_neither = not file.traces and file.workload is None
+    if names_both or names_neither:
+        problem = "say what is decoded, and so does $.workload" if names_both else "is missing"
         raise InputError(f"{place}: $.traces", problem, "give traces, or a workload")
     if file.workload is None:
         return file, None
@@ -306,6 +329,7 @@ def _decoded(file: StudyFile, folder: Path, place: str) -> tuple[StudyFile, Work
 
 
 def _workload(value: Any, place: str, folder: Path | None = None) -> Workload:
+    """The workload of a text such as ``video:8``; ``place`` stands in errors."""
     try:
         return workload_of(value, folder)
     except InputError as error:
@@ -324,11 +348,12 @@ def trace_names(value: Any, place: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def value_of(found: Any, path: str) -> Any:
+def value_of(root: Any, path: str) -> Any:
     """The value of a field of a design or a mapping by its dotted path; None if there is none."""
-    for part in path.split("."):
-        found = found.get(part) if isinstance(found, Mapping) else getattr(found, part, None)
-    return found
+    value = root
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, Mapping) else getattr(value, key, None)
+    return value
 
 
 def result_columns() -> tuple[str, ...]:
@@ -375,7 +400,8 @@ def _check_names(study: Study, place: str) -> None:
     for metric in study.file.objectives:
         METRICS.find(metric, f"{place}: $.objectives")
     for kind, conditions in (("filters", study.filters), ("constraints", study.constraints)):
-        for name in sorted({name for each in conditions for name in each.names} - axes):
+        names = {name for condition in conditions for name in condition.names}
+        for name in sorted(names - axes):
             if kind == "filters" and (name == "replay" or name in changed & {*PSEUDO_PATHS}):
                 continue  # no field of a design, but a value that points set
             if kind == "filters" or "." in name:
@@ -397,8 +423,8 @@ def _check_paths(study: Study, place: str, places: Mapping[str, str]) -> None:
             raise InputError(where, "is the name of a column of results", "call it otherwise")
         for dotted in sorted(axis.paths):
             if dotted not in PSEUDO_PATHS:
-                below = where + ".choice" * (axis.sets is not None)
-                _check_path(study.base, dotted, below, *_values_of(dotted, [axis]))
+                location = where if axis.sets is None else f"{where}.choice"
+                _check_path(study.base, dotted, location, *_values_of(dotted, [axis]))
         for fields in (axis.sets or {}).values():
             _check_together(fields, f"{where}.choice")
         for dotted in sorted(axis.paths):
@@ -406,8 +432,8 @@ def _check_paths(study: Study, place: str, places: Mapping[str, str]) -> None:
         setter |= dict.fromkeys(axis.paths, f"the axis {axis.name}")
     sampling = study.file.sampling
     if (sampling.method == "lhs") != (sampling.points is not None):
-        problem, cure = "lhs needs a number of points, and a grid has none", "give both or neither"
-        raise InputError(f"{place}: $.sampling.points", problem, cure)
+        problem = "lhs needs a number of points, and a grid has none"
+        raise InputError(f"{place}: $.sampling.points", problem, "give both or neither")
 
 
 def _check_together(paths: Iterable[str], place: str) -> None:
@@ -429,15 +455,15 @@ def _check_alone(path: str, setter: Mapping[str, str], place: str) -> None:
         setter: Fields that are set already, each with its axis or ``set``.
         place: The axis of the field, in errors.
     """
-    for other, name in setter.items():
-        if path == other:
+    for set_path, name in setter.items():
+        if path == set_path:
             raise InputError(place, f"{path} is set by {name}, too", "set it in one place")
-        if overlap(path, other):
-            relation = "holds" if is_within(other, path) else "is part of"
-            problem = f"{path} {relation} {other}, which {name} sets"
+        if overlap(path, set_path):
+            relation = "holds" if is_within(set_path, path) else "is part of"
+            problem = f"{path} {relation} {set_path}, which {name} sets"
             raise InputError(place, problem, "set it in one place")
-        if {path, other} == {"workload", "trace"}:
-            problem = f"{path} says what is decoded, and so does {other} of {name}"
+        if {path, set_path} == {"workload", "trace"}:
+            problem = f"{path} says what is decoded, and so does {set_path} of {name}"
             raise InputError(place, problem, "leave one of them out")
 
 
@@ -447,35 +473,45 @@ def _check_path(base: Design, dotted: str, place: str, *values: Any) -> None:
     What a field takes depends on no other field; fields that do not go together are refused later.
     """
     if dotted in PRESET_PATHS:
-        for value in values if dotted != MODEL_FILE else ():
-            preset(dotted.partition(".")[0], value, place)
+        if dotted != MODEL_FILE:
+            section, _, _ = dotted.partition(".")
+            for value in values:
+                preset(section, value, place)
         return
+    # Sections (or their classes) and mappings that could have the next key of the path.
     holders: list[Any] = [base]
     registries: list[Registry[Any]] = []
     outer_registries: list[Registry[Any]] = []
-    for part in dotted.split("."):
+    for key in dotted.split("."):
         fields = [_fields(holder) for holder in holders]
-        known = sorted({key for each in fields for key in each})
-        if part not in known:
-            hint = f"known here: {', '.join(known)}" if known else "shorten the path"
-            problem = f"no field {shown(part)} in {shown(dotted)}"
-            raise InputError(place, problem, closest(part, known) + hint)
-        kinds = [_kind(each) for each in holders if part in _fields(each)]
+        known_keys = sorted({name for of_holder in fields for name in of_holder})
+        if key not in known_keys:
+            hint = f"known here: {', '.join(known_keys)}" if known_keys else "shorten the path"
+            problem = f"no field {shown(key)} in {shown(dotted)}"
+            raise InputError(place, problem, closest(key, known_keys) + hint)
+        kinds = [_kind(holder) for holder in holders if key in _fields(holder)]
         outer_registries = registries
-        registries = [registry for holder in holders for registry in _registries(holder, part)]
-        holders = [inner for each in fields for inner in each.get(part, ())]
+        registries = [registry for holder in holders for registry in _registries(holder, key)]
+        holders = [inner for of_holder in fields for inner in of_holder.get(key, ())]
     if outer_registries and dotted.endswith(".kind"):
         for value in values:
             outer_registries[0].find(value, place)
         return
-    for value in values if all(issubclass(kind, BaseModel) for kind in kinds) else ():
-        problems = [field_problems(kind, part, value) for kind in kinds]
-        if all(problems):
-            path, *told = problems[0][0]
-            raise InputError(f"{place}{path.removeprefix(part)}", *told)
+    if all(issubclass(kind, BaseModel) for kind in kinds):
+        for value in values:
+            _check_value(kinds, key, value, place)
+
+
+def _check_value(kinds: Sequence[type[BaseModel]], key: str, value: Any, place: str) -> None:
+    """Refuse a value that the field of no section takes, for the reason of the first section."""
+    problems = [field_problems(kind, key, value) for kind in kinds]
+    if all(problems):
+        path, problem, cure = problems[0][0]
+        raise InputError(f"{place}{path.removeprefix(key)}", problem, cure)
 
 
 def _kind(holder: Any) -> type:
+    """The class of a section, or the class itself."""
     return holder if isinstance(holder, type) else type(holder)
 
 
@@ -535,5 +571,6 @@ def _printable(text: str) -> str:
 
 
 def _sha256(document: Any) -> str:
+    """Hash of a document, which does not depend on the order of its keys."""
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), default=repr)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -46,7 +46,7 @@ class Progress:
 
     Attributes:
         total: Points of the study.
-        evaluated: Those that this call has evaluated.
+        evaluated: Points that this call has evaluated.
         seconds: Seconds since it began.
         counts: Results by status.
         dominated: Points without a result that are proven to be dominated.
@@ -83,7 +83,7 @@ class Progress:
 
 
 TOLD_S = 0.1
-"""Seconds from one word on how far bounds are to the next."""
+"""Seconds between two reports on how many bounds have been computed."""
 
 SMALL = 32
 """Points that :func:`sweep` evaluates in its own process if it is not asked for others: they take
@@ -138,16 +138,26 @@ def sweep(
     Raises:
         InputError: A study, a store or a scheduler that cannot be used.
     """
-    how: dict[str, Any] = {"front_only": front_only, "within": within, "shard": shard}
-    how |= {"reuse": reuse, "accept_code": accept_code}
     if isinstance(out, Mapping):
         if isinstance(study, Study | Mapping):
             raise InputError("`study`", "has axes already", "name a design, or leave axes out")
-        study, out = study_of_axes(study, out, workload), None
+        study = study_of_axes(study, out, workload)
+        folder = None
     elif workload is not None:
         cure = "name a design and axes, or write it into the study"
         raise InputError("`workload`", "goes with axes", cure)
-    return _framed(study, out, workers=workers, scheduler=scheduler, **how)
+    else:
+        folder = out
+    options = SweepOptions(
+        workers=workers,
+        scheduler=scheduler,
+        front_only=front_only,
+        within=within,
+        shard=shard,
+        reuse=reuse,
+        accept_code=accept_code,
+    )
+    return _framed(study, folder, options)
 
 
 def search(
@@ -174,21 +184,64 @@ def search(
     Raises:
         InputError: A study or a store that cannot be used.
     """
-    return _framed(study, out, points=points, seed=seed, workers=workers)
+    return _framed(study, out, SweepOptions(points=points, seed=seed, workers=workers))
+
+
+@dataclass(frozen=True, slots=True)
+class SweepOptions:
+    """Which points of a study are evaluated, and where; fields as the arguments of :func:`fill`."""
+
+    workers: int | None = None
+    scheduler: str | None = None
+    front_only: bool = False
+    within: float = 0.0
+    shard: str | None = None
+    reuse: Sequence[str | Path] = ()
+    accept_code: bool = False
+    points: int | None = None
+    seed: int | None = None
+
+    @property
+    def has_processes(self) -> bool:
+        """Points are evaluated by processes of this computer."""
+        return self.scheduler is None and self.workers != 0
+
+    @property
+    def kind(self) -> str:
+        """``sweep``, ``front`` or ``search``: what the store holds in the end."""
+        if self.points is not None:
+            return "search"
+        return "front" if self.front_only else "sweep"
+
+    def check(self) -> None:
+        """Refuse options that contradict each other.
+
+        Raises:
+            InputError: A share without a front or out of range, or a part of a front.
+        """
+        if not 0 <= self.within < 1 or (self.within and not self.front_only):
+            cure = "give a share of at least 0 and below 1, with `front_only`"
+            raise InputError("`within`", f"got {shown(self.within)}", cure)
+        if self.shard is not None:
+            Shard.parse(self.shard)  # refuses what is no part
+            if self.front_only:
+                problem = "is a part of a whole sweep, and a front needs all of its designs"
+                raise InputError("`shard`", problem, "leave out `shard` or `front_only`")
 
 
 def _framed(
-    study: Study | str | Path | Mapping[str, Any], out: str | Path | None, **how: Any
+    study: Study | str | Path | Mapping[str, Any], out: str | Path | None, options: SweepOptions
 ) -> "pd.DataFrame":
+    """Evaluate points of a study, and give the results as a frame; notes go to the log."""
     from carsim.explore.frame import frame_of
 
     study = study if isinstance(study, Study) else load_study(study)
     check_answerable(study)
-    points = how.get("points") or points_at_most(study)
-    if how.get("workers") is None and how.get("scheduler") is None and points <= SMALL:
-        how["workers"] = 0
+    points = options.points or points_at_most(study)
+    if options.workers is None and options.scheduler is None and points <= SMALL:
+        options = replace(options, workers=0)
     with Store() if out is None else open_folder(out) as store:
-        fill(store, study, **how)
+        _fill(store, study, options, tell=_tell_nobody)
         frame = frame_of(store)
         axes = [axis.name for axis in study.axes]
         notes = [sample_note(study), *axis_notes(frame, axes), *work_notes(study)]
@@ -206,11 +259,13 @@ class AllPoints:
         total: Points of the study.
         dominated: As of :class:`Progress`.
         misfits: As of :class:`Progress`.
+        processor_s: Processor time that choosing has taken in other processes, in seconds.
     """
 
-    dominated, misfits, processor_s = 0, Counter[tuple[str, ...]](), 0.0
-
     def __init__(self, points: Sequence[Point]) -> None:
+        self.dominated = 0
+        self.misfits: Counter[tuple[str, ...]] = Counter()
+        self.processor_s = 0.0
         self._points = points
         self.total = len(points)
         self._chunks: deque[list[Point]] = deque()
@@ -244,7 +299,7 @@ def fill(
     accept_code: bool = False,
     points: int | None = None,
     seed: int | None = None,
-    tell: Tell = lambda _: None,
+    tell: Tell | None = None,
 ) -> Progress:
     """Evaluate the points of a study that a store does not hold, or search among them.
 
@@ -252,12 +307,12 @@ def fill(
         store: Store for the results.
         study: The study.
         workers: As in :func:`sweep`.
-        scheduler: As there.
-        front_only: As there.
-        within: As there.
-        shard: As there.
-        reuse: As there.
-        accept_code: As there.
+        scheduler: As in :func:`sweep`.
+        front_only: As in :func:`sweep`.
+        within: As in :func:`sweep`.
+        shard: As in :func:`sweep`.
+        reuse: As in :func:`sweep`.
+        accept_code: As in :func:`sweep`.
         points: Search: stop when so many are known, or nothing unknown is left.
         seed: As in :func:`search`.
         tell: Told how far it is, at the start and after every few results.
@@ -269,54 +324,77 @@ def fill(
         InputError: The store is of another study, or it cannot be written; what it holds stays.
         KeyboardInterrupt: Ctrl-C was pressed; what was under way has been stored.
     """
+    options = SweepOptions(
+        workers=workers,
+        scheduler=scheduler,
+        front_only=front_only,
+        within=within,
+        shard=shard,
+        reuse=reuse,
+        accept_code=accept_code,
+        points=points,
+        seed=seed,
+    )
+    return _fill(store, study, options, tell=tell or _tell_nobody)
+
+
+def _tell_nobody(progress: Progress) -> None:
+    """Default of the callback that gets the progress."""
+
+
+def _fill(store: Store, study: Study, options: SweepOptions, tell: Tell) -> Progress:
+    """Evaluate what the options ask for; results and errors as of :func:`fill`."""
     with interruptible() as stop, ExitStack() as stack:
-        begun = monotonic()
-        if not 0 <= within < 1 or (within and not front_only):
-            cure = "give a share of at least 0 and below 1, with `front_only`"
-            raise InputError("`within`", f"got {shown(within)}", cure)
-        part = None if shard is None else Shard.parse(shard)
-        if part is not None and front_only:
-            problem = "is a part of a whole sweep, and a front needs all of its designs"
-            raise InputError("`shard`", problem, "leave out `shard` or `front_only`")
-        label = ALL_POINTS if part is None else part.label
-        kind = "search" if points is not None else "front" if front_only else "sweep"
-        study = study.lean if front_only else study
-        store.others = [stack.enter_context(open_other(folder)) for folder in reuse]
-        if accept_code and store.facts:
+        started_at = monotonic()
+        options.check()
+        study = study.lean if options.front_only else study
+        store.others = [stack.enter_context(open_other(folder)) for folder in options.reuse]
+        if options.accept_code and store.facts:
             accept(store, study)
+        shard = None if options.shard is None else Shard.parse(options.shard)
+        label = ALL_POINTS if shard is None else shard.label
         if store.facts:  # refused before bounds are computed
-            store.claim(study, kind, shard=label)
-        has_processes = scheduler is None and workers != 0
-        if has_processes:
+            store.claim(study, options.kind, shard=label)
+        if options.has_processes:
             check_guarded()
             prepare()  # while it imports, points are made and what is stored is read
         chooser: Chooser
-        if points is not None:
-            chooser = Searcher(study, seed, points)
-        elif front_only:
-            with closing(Processes(study, workers)) if has_processes else nullcontext() as own:
-                grid = GridStudy(study, own, _step(stop, tell))
-                look = None if store.facts else first_look(grid, stop)
-                if look is not None:
-                    tell(Progress(0, 0, monotonic() - begun, Counter(), look=look))
-                chooser = CertifiedFront(
-                    grid,
-                    within,
-                    kept=None if store.path is None else store.path.with_name(BOUNDS_FILE),
-                )
+        if options.points is not None:
+            chooser = Searcher(study, options.seed, options.points)
+            n_points = chooser.total
+        elif options.front_only:
+            chooser = _certified_front(store, study, options, stop=stop, tell=tell)
+            n_points = chooser.total
         else:
-            every_point = make_points(study)
-            chooser = AllPoints(every_point if part is None else part.points_of(every_point))
-        n_points = chooser.total if part is None else len(every_point)
-        store.claim(study, kind, n_points, label)
+            points_of_study = make_points(study)
+            n_points = len(points_of_study)
+            chooser = AllPoints(
+                points_of_study if shard is None else shard.points_of(points_of_study)
+            )
+        store.claim(study, options.kind, n_points, shard=label)
         chooser.resume(store)
-        crew = partial(start_crew, study, workers, scheduler)
-        done = work_off(store, chooser, crew, stop, tell)
-        if front_only and not done.counts["failed"]:
-            store.prove(within)
-            assert isinstance(chooser, CertifiedFront)
-            write_certificate(store, study, chooser.bounds, within)
-        return replace(done, whole_s=monotonic() - begun)
+        start = partial(start_crew, study, options.workers, options.scheduler)
+        done = work_off(store, chooser, start, stop=stop, tell=tell)
+        if isinstance(chooser, CertifiedFront) and not done.counts["failed"]:
+            store.prove(options.within)
+            write_certificate(store, study, chooser.bounds, options.within)
+        return replace(done, whole_s=monotonic() - started_at)
+
+
+def _certified_front(
+    store: Store, study: Study, options: SweepOptions, *, stop: Stop, tell: Tell
+) -> CertifiedFront:
+    """The chooser of a front, with bounds of all designs; a first look is told before them."""
+    started_at = monotonic()
+    in_processes = options.has_processes
+    with closing(Processes(study, options.workers)) if in_processes else nullcontext() as processes:
+        grid = GridStudy(study, processes, _step(stop, tell))
+        look = None if store.facts else first_look(grid, stop)
+        if look is not None:
+            seconds = monotonic() - started_at
+            tell(Progress(total=0, evaluated=0, seconds=seconds, counts=Counter(), look=look))
+        bounds_file = None if store.path is None else store.path.with_name(BOUNDS_FILE)
+        return CertifiedFront(grid, options.within, kept=bounds_file)
 
 
 def work_off(
@@ -362,9 +440,13 @@ class _Work:
     """
 
     def __init__(self, store: Store, chooser: Chooser, tell: Tell) -> None:
-        self._store, self._chooser, self._tell = store, chooser, tell
-        self._counts, self._begun = store.counts(), monotonic()
-        self._evaluated = self._reused = 0
+        self._store = store
+        self._chooser = chooser
+        self._tell = tell
+        self._started_at = monotonic()
+        self._counts = store.counts()
+        self._evaluated = 0
+        self._reused = 0
         self._processor_s = chooser.processor_s
 
     def progress(self) -> Progress:
@@ -372,7 +454,7 @@ class _Work:
         return Progress(
             total=self._chooser.total,
             evaluated=self._evaluated,
-            seconds=monotonic() - self._begun,
+            seconds=monotonic() - self._started_at,
             counts=Counter(self._counts),
             dominated=self._chooser.dominated,
             misfits=self._chooser.misfits,
@@ -385,13 +467,19 @@ class _Work:
         while not stop() and (points := self._chooser.next()):
             if not self._store.has_others:
                 return points
-            rows = [(point, self._store.row_of(point)) for point in points]
-            taken = [(point, row) for point, row in rows if row is not None]
-            if taken:
-                self._reused += len(taken)
-                self._take(taken)
-            if left := [point for point, row in rows if row is None]:
-                return left
+            stored_results = []
+            unknown_points = []
+            for point in points:
+                row = self._store.row_of(point)
+                if row is None:
+                    unknown_points.append(point)
+                else:
+                    stored_results.append((point, row))
+            if stored_results:
+                self._reused += len(stored_results)
+                self._take(stored_results)
+            if unknown_points:
+                return unknown_points
         return []
 
     def finish(self, results: Sequence[Result]) -> None:
@@ -401,6 +489,7 @@ class _Work:
         self._take(results)
 
     def _take(self, results: Sequence[Result]) -> None:
+        """Store results, let the chooser learn from them, and tell how far it is."""
         self._store.add(results)
         self._chooser.learn(results)
         self._counts.update(row["status"] for _, row in results)
@@ -408,16 +497,19 @@ class _Work:
 
 
 def _step(stop: Stop, tell: Tell) -> Step:
-    """Tells every now and then of how many designs there are bounds, and ends when it is asked."""
-    told = begun = monotonic()
+    """A callback that tells every :data:`TOLD_S` how many bounds there are, and ends when asked."""
+    started_at = monotonic()
+    last_told_at = started_at
 
     def step(done: int, designs: int) -> None:
-        nonlocal told
+        nonlocal last_told_at
         if stop():
             raise KeyboardInterrupt(f"{GOES_ON}, with bounds from the beginning")
-        if monotonic() > told + TOLD_S:
-            told = monotonic()
-            tell(Progress(0, 0, told - begun, Counter(), bounded=(done, designs)))
+        if monotonic() > last_told_at + TOLD_S:
+            last_told_at = monotonic()
+            seconds = last_told_at - started_at
+            bounded = (done, designs)
+            tell(Progress(total=0, evaluated=0, seconds=seconds, counts=Counter(), bounded=bounded))
 
     return step
 

@@ -118,8 +118,12 @@ SAY = "compare metrics with numbers, say frames_per_s >= 2 and latency_s <= 20"
 """Cure of a target that makes no sense."""
 
 WHOLE = next(kind for kind, mapping in MAPPINGS.items() if not mapping.needs_broadcast)
-SPLIT = next(kind for kind, each in MAPPINGS.items() if each.splits_attention and each.splits_mlp)
-"""Mappings of the ladder: of whole sequences, and where there are fewer of them than cores."""
+"""Mapping of the ladder where each core has a sequence."""
+
+SPLIT = next(
+    kind for kind, mapping in MAPPINGS.items() if mapping.splits_attention and mapping.splits_mlp
+)
+"""Mapping of the ladder where there are fewer sequences than cores."""
 
 ENERGIES = frozenset({"energy_per_video_j"})
 """Metrics of energy that have an optimistic figure."""
@@ -136,11 +140,11 @@ def all_of(conditions: Sequence[str]) -> Expression:
     >>> all_of(["latency_s <= 2", "cost_usd < 50"]).text
     'latency_s <= 2 and cost_usd < 50'
     """
-    parts = [Expression(text, "`target`", SAY).text.strip() for text in conditions]
-    if len(parts) == 1:
-        return Expression(parts[0], "`target`", SAY)
-    joined = [f"({text})" if " or " in f" {text} " else text for text in parts]
-    return Expression(" and ".join(joined), "`target`", SAY)
+    texts = [Expression(text, "`target`", SAY).text.strip() for text in conditions]
+    if len(texts) == 1:
+        return Expression(texts[0], "`target`", SAY)
+    bracketed = [f"({text})" if " or " in f" {text} " else text for text in texts]
+    return Expression(" and ".join(bracketed), "`target`", SAY)
 
 
 def check_target(target: Expression) -> None:
@@ -243,7 +247,7 @@ class SizedMachine:
 
     @property
     def figures(self) -> Mapping[str, Value]:
-        """Its metrics."""
+        """Metrics of the machine, by name."""
         return self.measured.figures
 
     @property
@@ -329,7 +333,8 @@ def search_target(
     return _Search(wanted, tell, most_splits).answer()
 
 
-Place = tuple[Any, ...]
+MachineKey = tuple[Any, ...]
+"""Board, bits of a weight, and the value of each axis."""
 
 
 class _Node(NamedTuple):
@@ -352,7 +357,8 @@ class _Search:
     """One search; keeps what its machines share."""
 
     def __init__(self, wanted: Wanted, tell: Tell, most_splits: int) -> None:
-        self._wanted, self._tell = wanted, tell
+        self._wanted = wanted
+        self._tell = tell
         self._most_splits = most_splits
         self._bench = Bench(wanted.workload)
         self._optimist = Optimist(self._bench)
@@ -367,7 +373,7 @@ class _Search:
             workload=wanted.workload,
         )
         self._names = {*wanted.target.names, wanted.minimise}
-        self._tried: dict[Place, SizedMachine | None] = {}
+        self._tried: dict[MachineKey, SizedMachine | None] = {}
         self._best: SizedMachine | None = None
         self._reached: dict[tuple[Any, ...], SizedMachine] = {}
         self._nearest: dict[tuple[Any, ...], SizedMachine] = {}
@@ -386,19 +392,19 @@ class _Search:
             self._improve(board)
         self._tell("ruling out other machines")
         is_closed, least = self._prove()
-        machines = [*self._reached.values()]
-        machines += [each for key, each in self._nearest.items() if key not in self._reached]
-        tried = {machine.preset for machine in machines}
+        machines = list(self._reached.values())
+        machines += [machine for key, machine in self._nearest.items() if key not in self._reached]
+        machines.sort(key=lambda machine: (not machine.reaches, self._wanted.order(machine)))
+        boards_that_fit = {machine.preset for machine in machines}
+        simulated = [machine for machine in self._tried.values() if machine is not None]
         return Answer(
-            machines=sorted(
-                machines, key=lambda each: (not each.reaches, self._wanted.order(each))
-            ),
+            machines=machines,
             spaces=self._spaces,
             simulated=self._bench.simulated,
             is_closed=is_closed and self._is_sound,
             least=least if self._is_sound else -inf,
-            unfit=[space.board for space in self._spaces if space.board not in tried],
-            is_binding=any(each is not None and not each.reaches for each in self._tried.values()),
+            unfit=[space.board for space in self._spaces if space.board not in boards_that_fit],
+            is_binding=any(not machine.reaches for machine in simulated),
         )
 
     # -------------------------------------------------------- what is tried
@@ -411,7 +417,8 @@ class _Search:
         """
         usable = {}
         for space in {space.bits: space for space in self._spaces}.values():
-            batches, refusal = [], None
+            batches = []
+            refusal = None
             for batch in space.axes[BATCH].values:
                 try:
                     design = space.design({BATCH: batch})
@@ -420,8 +427,9 @@ class _Search:
                     refusal = error
                     continue
                 is_paired = sources.video.kind == "video" and design.model.network is None
-                pair = 2 if is_paired else 1  # rows of a video come in guidance pairs
-                if batch % pair == 0 and batch <= min(trace.n_rows for trace in sources.traces):
+                multiple = 2 if is_paired else 1  # rows of a video come in guidance pairs
+                fewest_rows = min(trace.n_rows for trace in sources.traces)
+                if batch % multiple == 0 and batch <= fewest_rows:
                     batches.append(batch)
             if not batches:
                 batch_texts = ", ".join(map(str, space.axes[BATCH].values))
@@ -432,26 +440,30 @@ class _Search:
 
     def _try(self, space: Space, machines: Iterable[Values]) -> list[SizedMachine | None]:
         """Simulate machines, those that are new; None stands for one that does not fit."""
-        asked = [*machines]
-        new: dict[Place, tuple[Values, Fitted]] = {}
-        for values in asked:
-            place = self._place(space, values)
-            if place in self._tried or place in new:
+        values_of_machines = list(machines)
+        new_values = []
+        new_fitted = []
+        for values in values_of_machines:
+            key = self._key(space, values)
+            if key in self._tried:
                 continue
-            self._tried[place] = None
+            self._tried[key] = None
             fitted = self._fitted(space, values)
             if fitted is not None:
-                new[place] = values, fitted
-        results = self._bench.measure([fitted for _, fitted in new.values()]) if new else []
-        for (place, (values, _)), measured in zip(new.items(), results, strict=True):
+                new_values.append(values)
+                new_fitted.append(fitted)
+        results = self._bench.measure(new_fitted) if new_fitted else []
+        for values, measured in zip(new_values, results, strict=True):
             if isinstance(measured, Measured):
                 reaches = measured.meets(self._wanted.target)
-                self._tried[place] = SizedMachine(space, values, measured, reaches=reaches)
-                self._note(self._tried[place])
-        return [self._tried[self._place(space, values)] for values in asked]
+                machine = SizedMachine(space, values, measured, reaches=reaches)
+                self._tried[self._key(space, values)] = machine
+                self._note(machine)
+        return [self._tried[self._key(space, values)] for values in values_of_machines]
 
     @staticmethod
-    def _place(space: Space, values: Values) -> Place:
+    def _key(space: Space, values: Values) -> MachineKey:
+        """What tells a machine from all others of the search."""
         return space.board, space.bits, *(values[name] for name in space.axes)
 
     def _fitted(self, space: Space, values: Values) -> Fitted | None:
@@ -469,10 +481,9 @@ class _Search:
                 return None
         return fitted
 
-    def _note(self, machine: SizedMachine | None) -> None:
+    def _note(self, machine: SizedMachine) -> None:
         """Keep a machine if it is the best of its board and choice, or of all."""
-        assert machine is not None
-        key = machine.preset, machine.choice, machine.space.bits
+        key = (machine.preset, machine.choice, machine.space.bits)
         order = self._wanted.order
         if machine.reaches:
             if key not in self._reached or order(machine) < order(self._reached[key]):
@@ -499,7 +510,7 @@ class _Search:
                 figures.append(measured.figures)
                 measured.meets(self._wanted.target)  # raises where the target compares texts
         for name in (*sorted(self._wanted.target.names), self._wanted.minimise):
-            if figures and all(each[name] is None for each in figures):
+            if figures and all(of_machine[name] is None for of_machine in figures):
                 where = "`target`" if name in self._wanted.target.names else "`minimise`"
                 problem = f"{name} has no value for {self._wanted.what} on these boards"
                 cure = "name another metric"
@@ -513,18 +524,22 @@ class _Search:
         """Two boards reach the target for less than this one costs at least."""
         if self._wanted.minimise != "cost_usd":
             return False
-        least: dict[str, float] = {}
+        usd_of_board: dict[str, float] = {}
         for machine in self._reached.values():
             usd = machine.value("cost_usd")
-            least[machine.preset] = min(usd, least.get(machine.preset, inf))
-        enough = sorted(least.values())[1:2]
-        return bool(enough) and min(space.least_usd.values()) > enough[0]
+            usd_of_board[machine.preset] = min(usd, usd_of_board.get(machine.preset, inf))
+        if len(usd_of_board) < 2:
+            return False
+        second_usd = sorted(usd_of_board.values())[1]
+        return min(space.least_usd.values()) > second_usd
 
     def _climb(self, space: Space) -> None:
         """Find the smallest rung that reaches the target for each choice of memory and batch."""
         choices = sorted(space.least_usd, key=space.least_usd.__getitem__)
         for choice in choices:
-            reached = [m for key, m in self._reached.items() if key[0] == space.board]
+            reached = [
+                machine for machine in self._reached.values() if machine.preset == space.board
+            ]
             least = min((machine.value(self._wanted.minimise) for machine in reached), default=inf)
             if self._wanted.minimise == "cost_usd" and space.least_usd[choice] >= least:
                 break
@@ -537,26 +552,25 @@ class _Search:
         self, space: Space, choice: Any, *, batch: int, room: int, is_last: bool
     ) -> None:
         """The largest rung that fits, and the smallest that reaches the target."""
-        rungs = [
-            values
-            for rung in LADDER
-            if (values := self._rung(space, choice, batch=batch, rung=rung, room=room))
-        ]
-        rungs = [*{self._place(space, values): values for values in rungs}.values()]
+        different_rungs: dict[MachineKey, Values] = {}
+        for rung in LADDER:
+            values = self._rung(space, choice, batch=batch, rung=rung, room=room)
+            if values is not None:
+                different_rungs[self._key(space, values)] = values
+        rungs = list(different_rungs.values())
         if not rungs or not (is_last or self._is_possible(space, rungs[-1])):
             return
 
         @cache
-        def reaches(place: int) -> bool | None:
-            (machine,) = self._try(space, [rungs[place]])
-            return None if machine is None else machine.reaches
+        def reaches(index: int) -> bool:
+            (machine,) = self._try(space, [rungs[index]])
+            return machine is not None and machine.reaches
 
-        largest = next(
-            (place for place in reversed(range(len(rungs))) if self._fits(space, rungs[place])),
-            None,
-        )
+        from_largest = reversed(range(len(rungs)))
+        largest = next((i for i in from_largest if self._fits(space, rungs[i])), None)
         if largest is not None and reaches(largest):
-            bisect_left(range(largest), True, key=lambda place: bool(reaches(place)))
+            # Larger rungs are faster: halving finds the smallest one that reaches the target.
+            bisect_left(range(largest), True, key=reaches)
 
     def _fits(self, space: Space, values: Values) -> bool:
         return self._fitted(space, values) is not None
@@ -621,7 +635,8 @@ class _Search:
             candidates.sort(key=lambda values: self._usd(machine.space, values))
             for start in range(0, len(candidates), ROUND_TRIP):
                 tried = self._try(machine.space, candidates[start : start + ROUND_TRIP])
-                reaching = [each for each in tried if each is not None and each.reaches]
+                fitting = [candidate for candidate in tried if candidate is not None]
+                reaching = [candidate for candidate in fitting if candidate.reaches]
                 best = min(reaching, key=self._wanted.order, default=None)
                 if best is not None and self._is_better(best, machine):
                     return best
@@ -636,19 +651,21 @@ class _Search:
         return steps
 
     def _single_steps(self, machine: SizedMachine) -> Iterator[Values]:
+        """Machines that differ in one axis, by one step."""
         for name, values in self._steps(machine).items():
             for value in values:
                 yield {**machine.values, name: value}
 
     def _paired_steps(self, machine: SizedMachine) -> Iterator[Values]:
+        """Machines that differ in two axes, by one step in each."""
         steps = self._steps(machine)
-        for first, second in combinations(steps, 2):
-            for one, other in product(steps[first], steps[second]):
-                yield {**machine.values, first: one, second: other}
+        for first_axis, second_axis in combinations(steps, 2):
+            for first, second in product(steps[first_axis], steps[second_axis]):
+                yield {**machine.values, first_axis: first, second_axis: second}
 
     def _may_be_better(self, machine: SizedMachine, values: Values) -> bool:
         """Bounds do not rule out that a machine reaches the target and costs no more."""
-        if self._place(machine.space, values) in self._tried:
+        if self._key(machine.space, values) in self._tried:
             return False
         box = self._point(machine.space, values)
         try:
@@ -663,15 +680,17 @@ class _Search:
 
     def _is_better(self, machine: SizedMachine, other: SizedMachine) -> bool:
         """Less of what is minimised; or as much, and faster or smaller."""
-        mine, its = self._wanted.order(machine), self._wanted.order(other)
-        if mine[0] != its[0]:
-            return mine[0] < its[0]
-        gain = its[1] - mine[1]
-        if gain > LEAST_GAIN * abs(its[1]):
+        cost, negative_speed, bulk = self._wanted.order(machine)
+        other_cost, other_negative_speed, other_bulk = self._wanted.order(other)
+        if cost != other_cost:
+            return cost < other_cost
+        gain = other_negative_speed - negative_speed
+        if gain > LEAST_GAIN * abs(other_negative_speed):
             return True
-        return gain >= 0 and mine[2] < its[2]
+        return gain >= 0 and bulk < other_bulk
 
     def _usd(self, space: Space, values: Values) -> float:
+        """Least price of a machine; 0 where no price is known."""
         box = self._point(space, values)
         return self._optimist.costs(box).get("cost_usd", Interval(0.0, inf)).low
 
@@ -679,8 +698,8 @@ class _Search:
     def _point(space: Space, values: Values) -> Box:
         """The box of one machine."""
         kinds = {axis.name: values[axis.name] for axis in space.kinds}
-        places = [axis.values.index(values[axis.name]) for axis in space.sizes]
-        return Box(space, kinds, tuple((place, place) for place in places))
+        indices = [axis.values.index(values[axis.name]) for axis in space.sizes]
+        return Box(space, kinds, tuple((index, index) for index in indices))
 
     def _intervals(self, box: Box, costs: Mapping[str, Interval]) -> dict[str, Interval]:
         """All intervals that the target and what is minimised may need."""
@@ -699,15 +718,16 @@ class _Search:
             that of the best machine.
         """
         turns = count()
-        heap = [_Node(*node) for node in self._roots(turns)]
+        heap = list(self._roots(turns))
         heapq.heapify(heap)
         splits = 0
-        begun = self._bench.simulated
+        simulated_before = self._bench.simulated
         while heap:
             node = heapq.heappop(heap)
             if node.least >= self._most():
                 return True, self._most()
-            if splits >= self._most_splits or self._bench.simulated - begun >= MOST_SIMULATED:
+            simulated = self._bench.simulated - simulated_before
+            if splits >= self._most_splits or simulated >= MOST_SIMULATED:
                 return False, node.least
             for box in self._left(node):
                 splits += 1
@@ -723,7 +743,7 @@ class _Search:
             return inf
         return self._best.value(self._wanted.minimise) * (1 - 1e-9)
 
-    def _roots(self, turns: Iterator[int]) -> Iterator[tuple[Any, ...]]:
+    def _roots(self, turns: Iterator[int]) -> Iterator[_Node]:
         """All sizes, for each choice of kinds."""
         for space in self._spaces:
             first_mapping = space.axes[MAPPING].values[0]
@@ -744,7 +764,7 @@ class _Search:
                         costs = self._costs_or_none(box)
                     if costs is not None:
                         least = costs.get(self._wanted.minimise, Interval(-inf, inf)).low
-                        yield least, -next(turns), box, costs
+                        yield _Node(least, -next(turns), box, costs)
 
     def _costs_or_none(self, box: Box) -> dict[str, Interval] | None:
         """Costs of a box; None if its smallest machine is refused."""
@@ -776,8 +796,8 @@ class _Search:
 
     def _simulate(self, box: Box) -> None:
         """Simulate the machines of a small box that bounds do not rule out."""
-        before = self._best
-        left = []
+        best_before = self._best
+        possible = []
         for values in box.machines():
             point = self._point(box.space, values)
             try:
@@ -785,13 +805,13 @@ class _Search:
                 intervals = self._intervals(point, costs)
                 least = intervals.get(self._wanted.minimise, Interval(-inf, inf)).low
                 if least < self._most() and could_hold(self._wanted.target, intervals):
-                    left.append(values)
+                    possible.append(values)
             except InputError:
                 continue
-        for machine in self._try(box.space, left):
+        for machine in self._try(box.space, possible):
             if machine is not None:
                 self._check(machine)
-        if self._best is not None and self._best is not before:
+        if self._best is not None and self._best is not best_before:
             self._improve(self._best)
 
     def _check(self, machine: SizedMachine) -> None:

@@ -72,7 +72,7 @@ class Trick:
     Attributes:
         name: Its parts.
         seconds: Per video; None where it could not be simulated.
-        joules: Likewise.
+        joules: Per video; None where it could not be simulated.
         on_chip: Resources that it takes beyond dense decoding, in words.
         lacks: What does not fit, or why it was not simulated; empty if it fits.
         is_assumed: Decisions or reads are assumed.
@@ -88,25 +88,36 @@ class Trick:
 
 @cache
 def league() -> Mapping[tuple[str, bool, bool], Measured]:
-    """Measurements by attention, bits cut to W4A4, and replay."""
-    return {
-        (row["attention"], bool(row["bits"]), bool(row["replay"])): Measured(
-            *(float(row[name]) for name in Measured._fields)
+    """Measurements by attention, whether bits are cut to W4A4, and whether MLPs are replayed."""
+    measurements = {}
+    for row in packaged_rows("carsim.explore", "tricks.csv"):
+        key = (row["attention"], bool(row["bits"]), bool(row["replay"]))
+        measurements[key] = Measured(
+            density=float(row["density"]),
+            run_tokens=float(row["run_tokens"]),
+            held=float(row["held"]),
+            ratio=float(row["ratio"]),
         )
-        for row in packaged_rows("carsim.explore", "tricks.csv")
-    }
+    return measurements
 
 
 @cache
 def attentions() -> Mapping[str, AttentionPolicy]:
-    """Policies by name: those of the league, and what else is registered, as it is by default."""
-    rows = packaged_rows("carsim.explore", "tricks.csv")
-    named = {row["attention"]: json.loads(row["fields"]) for row in rows}
-    found = {name: ATTENTION[each["kind"]].model_validate(each) for name, each in named.items()}
-    kinds = {each.kind for each in found.values()}
-    unmeasured = [kind for key, kind in ATTENTION.items() if key not in kinds]
-    others = [kind.model_validate({}) for kind in unmeasured if not kind.joins_others]
-    return found | {each.label: each for each in others}
+    """Policies by name: those of the league, then all other registered kinds with their defaults.
+
+    Kinds that join policies (:attr:`AttentionPolicy.joins_others`) are left out.
+    """
+    policies = {}
+    measured_kinds = set()
+    for row in packaged_rows("carsim.explore", "tricks.csv"):
+        fields = json.loads(row["fields"])
+        policies[row["attention"]] = ATTENTION[fields["kind"]].model_validate(fields)
+        measured_kinds.add(fields["kind"])
+    for kind, policy_class in ATTENTION.items():
+        if kind not in measured_kinds and not policy_class.joins_others:
+            policy = policy_class.model_validate({})
+            policies[policy.label] = policy
+    return policies
 
 
 def tricks_of(design: Design, workload: Workload | None = None) -> tuple[Trick, ...]:
@@ -125,7 +136,7 @@ def tricks_of(design: Design, workload: Workload | None = None) -> tuple[Trick, 
     drawn = MEASURED if work.pairs is None else None
     traces = work.traces or [stated_trace(work, plain.model, plain.policy.batch, drawn)]
     bench = _Bench(sources_of(plain, traces), plain)
-    return tuple(bench.trick(*which) for which in _combinations())
+    return tuple(bench.trick(combination) for combination in _combinations())
 
 
 def tricks_table(tricks: tuple[Trick, ...]) -> Table:
@@ -133,129 +144,200 @@ def tricks_table(tricks: tuple[Trick, ...]) -> Table:
     dense = tricks[0]
 
     def figures(trick: Trick) -> tuple[str, ...]:
+        """Seconds, gain over dense decoding and joules as cells."""
         if trick.seconds is None or trick.joules is None or dense.seconds is None:
             return "-", "-", "-"
         mark = " assumed" if trick.is_assumed else ""
-        cells = (trick.seconds, dense.seconds / trick.seconds, trick.joules)
-        return tuple(Figure(f"{number(cell)}{mark}", cell) for cell in cells)
+        values = (trick.seconds, dense.seconds / trick.seconds, trick.joules)
+        return tuple(Figure(f"{number(value)}{mark}", value) for value in values)
 
+    rows = [(trick.name, *figures(trick), trick.on_chip, trick.lacks or "-") for trick in tricks]
     return Table(
         ("trick", "s per video", "gain", "J per video", "more on chip", "lacks"),
-        tuple((each.name, *figures(each), each.on_chip, each.lacks or "-") for each in tricks),
-        marked=frozenset(i for i, each in enumerate(tricks) if each.lacks),
+        tuple(rows),
+        marked=frozenset(index for index, trick in enumerate(tricks) if trick.lacks),
     )
 
 
 # -------------------------------------------------------------------- private
 
 
-def _combinations() -> Iterator[tuple[str, ReplayRule | None, bool]]:
-    """Attention, rule of replay, W4A4: alone first, then pairs with FastCar's rule and W4A4."""
-    others = [name for name in attentions() if name != DENSE]
-    yield from ((name, None, False) for name in (DENSE, *others))
-    yield DENSE, None, True
-    yield from ((DENSE, kind.model_validate({}), False) for kind in RULES.values())
-    yield from ((name, FASTCAR, False) for name in others)
-    yield from ((name, None, True) for name in others)
-    yield DENSE, FASTCAR, True
+class _Combination(NamedTuple):
+    """What a trick is made of.
+
+    Attributes:
+        attention: Name of an attention policy, see :func:`attentions`.
+        rule: Rule by which MLPs are replayed; None if they are not.
+        w4a4: Bits are cut to W4A4.
+    """
+
+    attention: str
+    rule: ReplayRule | None = None
+    w4a4: bool = False
+
+    @property
+    def name(self) -> str:
+        """The parts in words."""
+        parts = []
+        if self.attention != DENSE:
+            parts.append(self.attention)
+        if self.w4a4:
+            parts.append("W4A4")
+        if self.rule:
+            parts.append(f"replay by {self.rule.label}")
+        return " + ".join(parts) or "dense decoding"
+
+    @property
+    def counts(self) -> Measured | None:
+        """Measurements of it, or of its attention alone; None if the league has neither."""
+        key = (self.attention, self.w4a4, self.rule is not None)
+        return league().get(key, league().get((self.attention, False, False)))
+
+
+def _combinations() -> Iterator[_Combination]:
+    """Single tricks first, then pairs with FastCar's rule and with W4A4."""
+    sparse = [name for name in attentions() if name != DENSE]
+    yield _Combination(DENSE)
+    for name in sparse:
+        yield _Combination(name)
+    yield _Combination(DENSE, w4a4=True)
+    for rule in RULES.values():
+        yield _Combination(DENSE, rule=rule.model_validate({}))
+    for name in sparse:
+        yield _Combination(name, rule=FASTCAR)
+    for name in sparse:
+        yield _Combination(name, w4a4=True)
+    yield _Combination(DENSE, rule=FASTCAR, w4a4=True)
 
 
 class _Bench:
     """Simulates tricks on one design, keeping what they share."""
 
     def __init__(self, sources: Sources, design: Design) -> None:
-        self._sources, self._design = sources, design
+        self._sources = sources
+        self._design = design
         self._video = sources.video
-        self._machine, self._decided = cache(self._make_machine), cache(self._decide)
+        self._machine = cache(self._make_machine)
+        self._batches_of = cache(self._decide)
         self._plain = check_fit(design, self._video, None)
 
-    def trick(self, name: str, rule: ReplayRule | None, w4a4: bool) -> Trick:
-        attention = attentions()[name]
-        parts = [name] * (name != DENSE) + ["W4A4"] * w4a4
-        title = " + ".join([*parts, *([f"replay by {rule.label}"] if rule else [])])
-        counts = league().get((name, w4a4, rule is not None), league().get((name, False, False)))
+    def trick(self, combination: _Combination) -> Trick:
+        """Simulate a combination, or say why it cannot be simulated."""
+        attention = attentions()[combination.attention]
+        rule = combination.rule
+        counts = combination.counts
         try:
             if attention.records and counts is None:
                 raise InputError("trick", "reads depend on the data, and none were measured")
-            design, phases = self._machine(w4a4)
+            design, phases = self._machine(combination.w4a4)
             design = override(design, {"policy.attention": dict(attention.used)})
         except InputError as error:
-            return Trick(title, None, None, "-", error.problem, False)
-        batches, held = self._decided(rule), None
+            return Trick(
+                name=combination.name,
+                seconds=None,
+                joules=None,
+                on_chip="-",
+                lacks=error.problem,
+                is_assumed=False,
+            )
+        batches = self._batches_of(rule)
+        held_tokens = None  # as the policy itself says
         if attention.records and counts is not None:
             batches = self._reading(batches, counts)
-            most = int(np.ceil(counts.held * self._video.max_context))
-            held = np.full(design.model.body.n_layers, most, np.int64)
-        fit = check_fit(design, self._video, rule, held)
+            held_by_layer = int(np.ceil(counts.held * self._video.max_context))
+            held_tokens = np.full(design.model.body.n_layers, held_by_layer, np.int64)
+        fit = check_fit(design, self._video, rule, held_tokens)
         schedule = design.policy.schedule if rule else BASELINE.kind
         variant = Variant(attention, schedule, replays=rule is not None)
         (row,) = simulate_rows([Candidate(design, fit)], variant, batches, self._video, phases)
+        is_exact = rule is None or self._is_exact(rule, attention)
         return Trick(
-            title or "dense decoding",
-            row.seconds_per_video,
-            row.energy_per_video.value_j,
-            self._more(fit),
-            "; ".join(
-                f"{amount(each.needed - each.available, each.unit)} of {each.what}"
-                for each in fit.rows
-                if not each.ok
-            ),
-            attention.records or not (rule is None or self._is_exact(rule, attention)),
+            name=combination.name,
+            seconds=row.seconds_per_video,
+            joules=row.energy_per_video.value_j,
+            on_chip=self._more(fit),
+            lacks=_lacks(fit),
+            is_assumed=attention.records or not is_exact,
         )
 
     def _is_exact(self, rule: ReplayRule, attention: AttentionPolicy) -> bool:
         """Replays follow from a schedule, or were captured under such a rule and attention."""
         meta = self._sources.trace_for(PLAIN).meta
-        made = meta.rule.kind, meta.attention.kind
-        captured = not meta.made_up and made == (rule.kind, attention.kind)
-        return captured or self._looks_at_nothing(rule)
+        has_rule = meta.rule.kind == rule.kind
+        has_attention = meta.attention.kind == attention.kind
+        is_captured = not meta.made_up and has_rule and has_attention
+        return is_captured or self._looks_at_nothing(rule)
 
     def _looks_at_nothing(self, rule: ReplayRule) -> bool:
+        """The rule takes no work to decide: it follows from layer and frame alone."""
         return rule.work(machine_shape(self._design.model)) == NO_WORK
 
     def _make_machine(self, w4a4: bool) -> tuple[Design, Phases]:
-        design, bits = self._design, {"weights": 4, "kv": 4, "replay": 8}
+        """The design, with bits cut to W4A4 or not, and the phases of its machine."""
+        design = self._design
         if w4a4:
-            held = design.model.model_dump()
-            fewer = {f"model.{key}.bits": min(n, held[key]["bits"]) for key, n in bits.items()}
-            design = override(design, {**W4A4, **fewer})
+            changes = dict(W4A4)
+            precisions = design.model.model_dump()
+            for role, most_bits in (("weights", 4), ("kv", 4), ("replay", 8)):
+                changes[f"model.{role}.bits"] = min(most_bits, precisions[role]["bits"])
+            design = override(design, changes)
         return design, Phases(Hardware(design))
 
     def _decide(self, rule: ReplayRule | None) -> Batches:
         """Decisions of a rule: those of the workload, or of its schedule if it looks at nothing."""
-        found = self._sources.decisions(PLAIN, replays=rule is not None)
-        if rule is not None and (found.rule is None or found.rule.kind != rule.kind):
-            found = replace(found, rule=rule, method=rule.method)
-        if rule is not None and self._looks_at_nothing(rule):
-            replays = _scheduled(rule, self._video, found.n_layers)
-            found = replace(found, replay=np.broadcast_to(replays[..., None], found.replay.shape))
+        decisions = self._sources.decisions(PLAIN, replays=rule is not None)
+        if rule is not None:
+            if decisions.rule is None or decisions.rule.kind != rule.kind:
+                decisions = replace(decisions, rule=rule, method=rule.method)
+            if self._looks_at_nothing(rule):
+                replays = _scheduled(rule, self._video, decisions.n_layers)
+                of_rows = np.broadcast_to(replays[..., None], decisions.replay.shape)
+                decisions = replace(decisions, replay=of_rows)
         policy = self._design.policy
-        return make_batches(found, policy.batch, policy.tokens_per_step)
+        return make_batches(decisions, policy.batch, policy.tokens_per_step)
 
     def _reading(self, batches: Batches, counts: Measured) -> Batches:
         """The decisions with the share of the context, in runs, that was measured."""
-        shape = batches.replay.shape[:3]
-        context = self._video.prompt_tokens + 1 + np.arange(shape[1])
+        batches_axis, steps, layers, *_ = batches.replay.shape
+        shape = (batches_axis, steps, layers)
+        context = self._video.prompt_tokens + 1 + np.arange(steps)
+        # Tokens that a step reads, and contiguous runs of them, int64[steps].
         tokens = np.clip(np.rint(counts.density * context).astype(np.int64), 1, context)
         runs = np.clip(np.rint(tokens / counts.run_tokens).astype(np.int64), 1, tokens)
-        tokens, runs = (np.broadcast_to(each[None, :, None], shape) for each in (tokens, runs))
-        return replace(batches, reads=(tokens, runs))
+        reads = (
+            np.broadcast_to(tokens[None, :, None], shape),
+            np.broadcast_to(runs[None, :, None], shape),
+        )
+        return replace(batches, reads=reads)
 
     def _more(self, fit: FitReport) -> str:
-        """Resources beyond those of dense decoding."""
+        """Resources beyond those of dense decoding, in words; a dash for none."""
         kinds = self._design.board.technology.resource_kinds
-        parts = []
-        for name, (used, _) in fit.counts.items():
-            if extra := used - self._plain.counts[name].used:
-                parts.append(f"{'+' * (extra > 0)}{amount(extra, kinds[name].unit)}")
-        return ", ".join(parts) or "-"
+        texts = []
+        for name, count in fit.counts.items():
+            extra = count.used - self._plain.counts[name].used
+            if extra:
+                sign = "+" if extra > 0 else ""  # a negative number has its own
+                texts.append(f"{sign}{amount(extra, kinds[name].unit)}")
+        return ", ".join(texts) or "-"
+
+
+def _lacks(fit: FitReport) -> str:
+    """How much of what is missing, in words; empty if all fits."""
+    return "; ".join(
+        f"{amount(row.needed - row.available, row.unit)} of {row.what}"
+        for row in fit.rows
+        if not row.ok
+    )
 
 
 def _scheduled(rule: ReplayRule, video: Video, n_layers: int) -> Bools:
     """Replays of a rule that looks at nothing, [S, L]; the first frame never replays."""
-    nothing = np.zeros((1, 1, 1))
+    nothing = np.zeros((1, 1, 1))  # stands for all values, as the rule looks at none
     replays = np.zeros((video.n_frames, n_layers), np.bool_)
-    for frame, layer in np.ndindex(*replays.shape):
+    for frame in range(1, video.n_frames):
         seen = Seen(nothing, nothing, lambda _: nothing, nothing[0], video.tokens_per_frame, frame)
-        replays[frame, layer] = frame > 0 and rule.score(None, layer, 0, seen)[0] > 0.5
+        for layer in range(n_layers):
+            score_of_rows = rule.score(None, layer, 0, seen)
+            replays[frame, layer] = score_of_rows[0] > 0.5
     return np.repeat(replays, video.tokens_per_frame, axis=0)

@@ -37,9 +37,9 @@ BUDGET_S = 1.0
 """After about so long a task comes back with what it has finished."""
 
 COMMIT_S = 0.1
-"""The same for tasks in this process, which can be interrupted in between alone."""
+"""After about so long a task in this process comes back; it can be interrupted then alone."""
 
-Part = TypeVar("Part")
+Argument = TypeVar("Argument")
 Done = TypeVar("Done")
 Result = tuple[Point, Row]
 Answer = tuple[list[Result], list[Point]]
@@ -62,12 +62,14 @@ def evaluate_some(key: str, points: list[Point], budget_s: float) -> Answer:
     """
     evaluator = made_of(key, Evaluator)
     results: list[Result] = []
-    until = monotonic() + budget_s
-    while points and (not results or monotonic() <= until):
-        count = evaluator.together if budget_s else 1
-        some, points = points[:count], points[count:]
-        results += zip(some, evaluator.evaluate(some), strict=True)
-    return results, points
+    begin_until = monotonic() + budget_s
+    points_per_call = evaluator.together if budget_s else 1
+    remaining = points
+    while remaining and (not results or monotonic() <= begin_until):
+        evaluated = remaining[:points_per_call]
+        remaining = remaining[points_per_call:]
+        results += zip(evaluated, evaluator.evaluate(evaluated), strict=True)
+    return results, remaining
 
 
 class Workers:
@@ -123,7 +125,8 @@ class Processes(Workers):
 
     def __init__(self, study: Study, count: int | None) -> None:
         super().__init__(study)
-        self.slots, self._name = count or available_cores(), study.name
+        self.slots = count or available_cores()
+        self._name = study.name
         self._parcel = Parcel.of(study)
         self._pool = self._start(self.slots)
 
@@ -136,16 +139,22 @@ class Processes(Workers):
             self._pool = self._start(self.slots)
             return self._pool.submit(evaluate_some, self.key, points, budget_s)
 
-    def each(self, task: Callable[[str, Part], Done], parts: Sequence[Part]) -> Iterator[Done]:
-        """Results of a task, which is given the key of the study, for some parts in their order.
+    def each(
+        self, task: Callable[[str, Argument], Done], parts: Sequence[Argument]
+    ) -> Iterator[Done]:
+        """Results of a task for several arguments, in their order.
+
+        Args:
+            task: Function of the key of the study and an argument.
+            parts: The arguments.
 
         Raises:
             InputError: A process has died.
         """
         try:
-            left = deque(self._pool.submit(task, self.key, part) for part in parts)
-            while left:
-                yield result_of(self._pool, left.popleft())
+            futures = deque(self._pool.submit(task, self.key, part) for part in parts)
+            while futures:
+                yield result_of(self._pool, futures.popleft())
         except BrokenProcessPool:
             end_broken(self._pool)
             problem = "a process was killed; memory may have run out"
@@ -229,23 +238,37 @@ class Crew:
             self._workers.check(self._under_way)
         results: list[Result] = []
         for future in done:
-            points, careful = self._under_way.pop(future)
-            try:
-                finished, left = future.result()
-            except CancelledError:
-                self._workers.check(self._under_way)
-                finished, left = [], points
-            except self._workers.death:
-                finished, left = [], points
-                if careful:
-                    finished, left = [(points[0], self._workers.alone(points[0]))], points[1:]
-                careful = True
+            chunk = self._under_way.pop(future)
+            finished, remaining = self._outcome(future, chunk)
             results += finished
-            # Idle workers take a share of what is left.
-            parts = max(1, min(self.idle, len(left)))
-            chunks = [_Chunk(left[part::parts], careful) for part in range(parts) if left]
-            self._queue.extendleft(chunks)
+            self._requeue(remaining)
         return results
+
+    def _outcome(self, future: Future[Answer], chunk: _Chunk) -> tuple[list[Result], _Chunk]:
+        """Results of a task that has ended, and the points that are to be evaluated again.
+
+        Where a worker has died of a careful chunk, its first point is evaluated alone.
+        """
+        try:
+            finished, remaining = future.result()
+        except CancelledError:
+            self._workers.check(self._under_way)
+            return [], chunk
+        except self._workers.death:
+            if not chunk.careful:
+                return [], _Chunk(chunk.points, careful=True)
+            first, *others = chunk.points
+            return [(first, self._workers.alone(first))], _Chunk(others, careful=True)
+        return finished, _Chunk(remaining, chunk.careful)
+
+    def _requeue(self, remaining: _Chunk) -> None:
+        """Put points at the head of the queue, divided among workers that are idle."""
+        points = remaining.points
+        if not points:
+            return
+        shares = max(1, min(self.idle, len(points)))
+        for share in range(shares):
+            self._queue.appendleft(_Chunk(points[share::shares], remaining.careful))
 
 
 def start_crew(study: Study, workers: int | None, scheduler: str | None = None) -> Crew:

@@ -67,8 +67,14 @@ LEAST_SD = 0.045
 """Least standard deviation of the logarithm of a time. Published measurements of the same work on
 the same chip differ by 4.5 % on average (development rows, ``carsim validate boards``)."""
 
-ALL, CALIBRATED, OWN = "all", "calibrated", "own"
-"""Population of all systems; prefix of populations of calibrated systems; a design's own points."""
+ALL = "all"
+"""Population of all systems."""
+
+CALIBRATED = "calibrated"
+"""Prefix of the names of populations of calibrated systems."""
+
+OWN = "own"
+"""Population of a design's own measured points."""
 
 FORWARDS = "forwards gpu"
 """Population of published times of diffusion transformers on GPUs."""
@@ -173,8 +179,10 @@ def forward_factors() -> dict[str, Expected]:
 
 
 def _expected_rows(table: str) -> dict[str, Expected]:
-    rows = TypeAdapter(list[Expected]).validate_python(packaged_rows("carsim.hardware", table))
-    return {row.pool: row for row in rows}
+    """A table of factors, by population."""
+    rows = packaged_rows("carsim.hardware", table)
+    factors = TypeAdapter(list[Expected]).validate_python(rows)
+    return {factor.pool: factor for factor in factors}
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +207,8 @@ def _coverages() -> dict[str, Coverage]:
         *packaged_rows("carsim.hardware", COVERAGE_TABLE),
         *packaged_rows("carsim.hardware", FORWARD_COVERAGE_TABLE),
     ]
-    return {row.pool: row for row in TypeAdapter(list[Coverage]).validate_python(rows)}
+    coverages = TypeAdapter(list[Coverage]).validate_python(rows)
+    return {coverage.pool: coverage for coverage in coverages}
 
 
 def coverage_of(pool: str) -> Coverage:
@@ -313,6 +322,7 @@ def _of_published(calibration: "CalibrationRecord", prefix: str, kind: str) -> E
 
 
 def _first(names: Iterable[str]) -> Expected:
+    """The factor of the first population that the table has."""
     table = expected_factors()
     return next(table[name] for name in names if name in table)
 

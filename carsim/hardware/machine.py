@@ -213,8 +213,8 @@ class Machine(GrownSection):
     @property
     def memories_in_use(self) -> tuple[str, ...]:
         """Names of the memories that hold something, sorted."""
-        roles = [what for what, _ in self.placement if self.include_head or what != "head"]
-        names = [getattr(self.placement, what) for what in roles]
+        roles = [role for role, _ in self.placement if self.include_head or role != "head"]
+        names = [getattr(self.placement, role) for role in roles]
         return tuple(sorted({name for name in names if name is not None}))
 
     @property
@@ -224,7 +224,7 @@ class Machine(GrownSection):
 
     @property
     def splits_mlp(self) -> bool:
-        """So are MLPs, the head and the prompt."""
+        """MLPs, the head and the prompt are split over the cores, all of which read all rows."""
         return MAPPINGS[self.mapping].splits_mlp
 
     def sharing(self, *, split: bool) -> int:

@@ -110,13 +110,12 @@ class CalibrationRecord(GrownSection):
 
     def problem(self, board: str, clock_mhz: float) -> tuple[str, str] | None:
         """Field and text of the first thing that is not what was measured; None if nothing."""
-        measured, clock = number(self.fabric_clock_mhz), number(clock_mhz)
-        for field, same, was, has in (
-            ("board", board == self.board, self.board, board),
-            ("fabric_clock_mhz", clock_mhz == self.fabric_clock_mhz, measured, clock),
-        ):
-            if not same:
-                return field, f"{was} was measured, and the design has {has}"
+        if board != self.board:
+            return "board", f"{self.board} was measured, and the design has {board}"
+        if clock_mhz != self.fabric_clock_mhz:
+            measured_mhz = number(self.fabric_clock_mhz)
+            text = f"{measured_mhz} was measured, and the design has {number(clock_mhz)}"
+            return "fabric_clock_mhz", text
         return None
 
     def transfer(self, weight_bits: float, activation_bits: float, family: str) -> Transfer:
@@ -164,15 +163,14 @@ class CalibrationRecord(GrownSection):
             layers: Layers of the model.
             contexts: Fewest and most tokens that a step attends to.
         """
-        beyond = [
-            f"{name} {_ends(asked)} (measured: {_ends(known)})"
-            for name, known, asked in (
-                ("contexts", self.contexts, contexts),
-                ("batch", self.batches, (batch, batch)),
-                ("layers", self.layers, (layers, layers)),
-            )
-            if asked[0] < known[0] or asked[1] > known[1]
-        ]
+        beyond = []
+        for name, measured, of_result in (
+            ("contexts", self.contexts, contexts),
+            ("batch", self.batches, (batch, batch)),
+            ("layers", self.layers, (layers, layers)),
+        ):
+            if of_result[0] < measured[0] or of_result[1] > measured[1]:
+                beyond.append(f"{name} {_ends(of_result)} (measured: {_ends(measured)})")
         return f"the calibration is extrapolated: {', '.join(beyond)}" if beyond else None
 
     @model_validator(mode="after")
@@ -192,8 +190,10 @@ def _precision_text(weight_bits: float, activation_bits: float) -> str:
     return f"W{weight_bits:.3g}A{activation_bits:.3g}"
 
 
-def _ends(of: tuple[int, int]) -> str:
-    return span(number(of[0]), number(of[1]), " to ")
+def _ends(interval: tuple[int, int]) -> str:
+    """Both ends of an interval in words; one number where they are equal."""
+    low, high = interval
+    return span(number(low), number(high), " to ")
 
 
 class Overheads(GrownSection):
@@ -253,12 +253,11 @@ class Overheads(GrownSection):
     @property
     def stated(self) -> tuple[str, ...]:
         """Fields that charge time for control."""
-        charged = tuple(
-            each
-            for each in ("kernel_cycles", "descriptor_cycles", "layer_us", "step_us", "kernels")
-            if getattr(self, each)
-        )
-        return (*charged, "bandwidth_share") if self.bandwidth_share != 1 else charged
+        fields = ("kernel_cycles", "descriptor_cycles", "layer_us", "step_us", "kernels")
+        charged = [field for field in fields if getattr(self, field)]
+        if self.bandwidth_share != 1:
+            charged.append("bandwidth_share")
+        return tuple(charged)
 
     @property
     def label(self) -> str:

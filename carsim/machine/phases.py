@@ -36,6 +36,7 @@ from carsim.program.program import Program
 from carsim.program.prompt import PromptLayer
 from carsim.program.reads import Reads
 from carsim.program.sample import sample_program
+from carsim.workload.forwards import ForwardKind
 from carsim.workload.head import HeadPass, HeadStep
 from carsim.workload.model import USUAL_LAYER, LayerKind
 from carsim.workload.ops import Category
@@ -234,7 +235,7 @@ class Phases:
             self._bounds[key] = skip_bound(self.machine, block, n_rows)
         return self._bounds[key]
 
-    def program(
+    def program(  # noqa: PLR0913 - the options of a program, by name
         self,
         rule: ReplayRule | None,
         *,
@@ -242,6 +243,7 @@ class Phases:
         reuse: TokenReuse | None = None,
         attention: AttentionPolicy = PLAIN,
         further_rules: FurtherRules = (),
+        kind: ForwardKind | None = None,
     ) -> Program:
         """The layers of a step.
 
@@ -251,11 +253,12 @@ class Phases:
             reuse: What tokens of forwards reuse; None where whole rows decide.
             attention: Attention policy.
             further_rules: Rules of further decisions, by name.
+            kind: Kind of the forward of a sample in chunks; None: the fullest.
         """
         machine = self.machine
         shares = attention.shares_layers or attention.shares_heads
         sharing = attention if shares else PLAIN
-        key = rule, decided, reuse, sharing, further_rules
+        key = rule, decided, reuse, sharing, further_rules, kind
         if key not in self._programs and machine.model.network is not None:
             skip = None if rule is None else machine.skip
             self._programs[key] = sample_program(
@@ -264,6 +267,7 @@ class Phases:
                 decided=decided,
                 rule=rule,
                 reuse=reuse,
+                kind=kind,
             )
         if key not in self._programs:
             self._programs[key] = decoder_program(

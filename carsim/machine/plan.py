@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.base.groups import grouped
 from carsim.decisions.attention import AttentionPolicy
 from carsim.decisions.replay import ReplayRule
 from carsim.hardware.schedule import BASELINE, Schedule
@@ -17,6 +18,7 @@ from carsim.machine.phases import Phases
 from carsim.program.layers import FurtherRules
 from carsim.program.program import Program
 from carsim.program.reads import Steps
+from carsim.workload.forwards import ForwardKind, forwards_of
 from carsim.workload.geometry import Video
 from carsim.workload.workload import TokenReuse
 
@@ -102,6 +104,20 @@ class Plan:
             first = 0
         return (self.rule is not None) & (np.asarray(self.steps) >= first)
 
+    @cached_property
+    def forward_kinds(self) -> list[tuple[ForwardKind | None, NDArray[np.intp]]]:
+        """Kinds of steps that take other blocks, and the steps of each, in order.
+
+        Forwards of chunks may pass different numbers of latent frames; all other steps are alike.
+        """
+        sample = self.machine.model.sample
+        every_step = np.arange(len(self.steps))
+        if sample is None or sample.chunk_frames is None:
+            return [(None, every_step)]
+        forwards = forwards_of(sample)
+        steps_of = grouped((forwards[number].kind, at) for at, number in enumerate(self.steps))
+        return [(kind, np.array(steps, np.intp)) for kind, steps in steps_of.items()]
+
     @property
     def reuses_forwards(self) -> bool:
         """Some forwards reuse the last one as a whole, beside tokens of the others."""
@@ -121,9 +137,13 @@ class Plan:
         is_whole = batches.whole_forwards(len(self.steps))
         parts = []
         for decided in (False, True):
-            steps = np.flatnonzero((self.decided == decided) & ~is_whole)
-            program = self.program(decided=decided)
-            parts.append(Part(plan=self, program=program, batches=batches, steps=steps))
+            own_steps = (self.decided == decided) & ~is_whole
+            for kind, steps in self.forward_kinds:
+                steps_of_part = steps[own_steps[steps]]
+                if steps_of_part.size:
+                    program = self.program(decided=decided, kind=kind)
+                    part = Part(plan=self, program=program, batches=batches, steps=steps_of_part)
+                    parts.append(part)
         if self.reuses_forwards:
             plan = self.of_whole_forwards
             part = Part(
@@ -135,11 +155,17 @@ class Plan:
             parts.append(part)
         return [part for part in parts if part.steps.size]
 
-    def program(self, *, decided: bool) -> Program:
-        """The layers of steps in which a replay is decided on, or of all others."""
+    def program(self, *, decided: bool, kind: ForwardKind | None = None) -> Program:
+        """The layers of steps in which a replay is decided on, or of all others.
+
+        Args:
+            decided: Decisions are taken in the steps.
+            kind: Of forwards of chunks their kind; None: that of the fullest forward.
+        """
         return self.phases.program(
             self.rule,
             decided=decided,
+            kind=kind,
             reuse=self.reuse,
             attention=self.attention,
             further_rules=self.further_rules,

@@ -51,7 +51,7 @@ def visit_prompt(plan: Plan) -> Iterator[Visits]:
 
 
 def _visit_text(plan: Plan) -> Iterator[Visits]:
-    """What is made of a prompt once a sample, behind the text encoder."""
+    """What is made of each prompt of a sample, behind the text encoder."""
     once = np.ones((1, 1, 1), np.int64)
     model = plan.machine.model
     assert model.sample is not None
@@ -60,7 +60,12 @@ def _visit_text(plan: Plan) -> Iterator[Visits]:
     block = text_block(model)
     if block is not None:
         outcome = plan.phases.of(block, Cases())
-        yield Visits(name="prefill", outcome=outcome, counts=once, counts_to_first_token=once)
+        yield Visits(
+            name="prefill",
+            outcome=outcome,
+            counts=model.sample.prompts * once,
+            counts_to_first_token=once,
+        )
 
 
 def visit_pixels(plan: Plan) -> Iterator[Visits]:

@@ -43,6 +43,16 @@ COLUMNS: dict[str, Columns] = {
         "replay_ratio": "share of decisions that replay, mean over the run of steps",
         "MEMORY_of_peak": "a column for each memory: bytes moved, as a share of its peak rate",
     },
+    "chunks.csv": {
+        "chunk": "number of the chunk of a video in chunks, from 0",
+        "frames": "pixel frames of the video up to its end",
+        "seconds": "time of its forwards in the first batch, from the end of the chunk before to "
+        "its own; prompt and pixel decoder left out",
+        "frames_per_s": "its pixel frames over these seconds",
+        "kv_cache_gb": "keys and values that external memories hold at its end, those of the "
+        "prompt included",
+        "fits": "they fit beside all other contents",
+    },
     "points.csv": _POINTS,
     "pareto.csv": _POINTS | {"knee": "the point is nearest to the best of all objectives"},
     "carsim reproduce: table.csv": {

@@ -15,6 +15,7 @@ from carsim.account.row import RowResult
 from carsim.base.registry import Registry
 from carsim.base.text import with_ends
 from carsim.base.units import GB
+from carsim.cost.capacity import KV_CACHE, OLDER_KV
 from carsim.hardware.expected import Expected
 from carsim.hardware.technology import TECHNOLOGIES, Technology
 from carsim.hardware.technology.price import total
@@ -248,6 +249,11 @@ def _frames_per_s(row: RowResult, run: Run) -> Value:
     return frames / row.seconds_per_video if frames else None
 
 
+def _kv_cache_gb(row: RowResult, run: Run) -> Value:
+    contents = [content for use in run.fit.memories for content in use.contents]
+    return sum(each.nbytes for each in contents if each.content in (KV_CACHE, OLDER_KV)) / GB
+
+
 def _first_frame_s(row: RowResult, run: Run) -> Value:
     return None if row.design.model.network is None else row.first_token_s
 
@@ -345,6 +351,11 @@ _ROWS = (
            "forwards of its first chunk; of networks only",
            "prefill_s + forwards of the sample or first chunk + pixels_s of it", "lower",
            _first_frame_s, only_for="network"),
+    Metric("last_chunk_s", "s", "time of the last chunk",
+           "Time of the last chunk of a video in chunks, from the end of the one before to its "
+           "own; of several in flight, the last one that leaves while all noise levels are taken",
+           "forwards of the last chunk + its pixel decoder", "lower",
+           lambda row, run: row.last_chunk_s, only_for="network", shown="no"),
     Metric("first_token_s", "s", "time to first token",
            "Time from the prompt to the end of the step after it, which emits the first token",
            "prefill_s + time of the first step", "lower", _first_token_s,
@@ -476,6 +487,10 @@ _ROWS = (
     Metric("memory_used_gb", "GB", "memory used",
            "Bytes that all external memories hold", "weights + KV + replay cache", "lower",
            lambda row, run: sum(use.used_bytes for use in run.fit.memories) / GB,
+           of_design=True, shown="no"),
+    Metric("kv_cache_gb", "GB", "KV cache",
+           "Bytes of keys and values that all external memories hold, those of a prompt included",
+           "tokens * bytes of a key and value * layers * rows", "lower", _kv_cache_gb,
            of_design=True, shown="no"),
     Metric("macs_per_cycle", "", "MACs per cycle",
            "Multiply-accumulates that all cores can do in a cycle",

@@ -21,8 +21,9 @@ from carsim.program.block import Block, Dealt, OpsOf, Split, work_of
 from carsim.program.reads import Reads, Steps
 from carsim.workload.attention import ROTARY_OPS
 from carsim.workload.elements import GELU_OPS, NORM_OPS, RESIDUAL_OPS
+from carsim.workload.forwards import Forward, forwards_of
 from carsim.workload.model import BIAS_BYTES, Model
-from carsim.workload.network import FEATURES, DiffusionTransformer, keys_of
+from carsim.workload.network import FEATURES, DiffusionTransformer
 from carsim.workload.ops import Category, Count, Gemm, Op, Share, Stream, weight_gemm
 from carsim.workload.tiled import Product, attend_ops, product_ops
 
@@ -307,12 +308,11 @@ class AttendAll(ForwardBlock):
 
 @dataclass(frozen=True)
 class AttendChunks(ForwardBlock):
-    """Attention of a chunk's tokens to each other, and to the cached keys of chunks before it.
+    """Attention of chunks in flight to each other, and to the cached keys of chunks before them.
 
     Attributes:
-        keys_of_chunk: Keys that each chunk attends to, its own included.
-        forwards: Forwards of a chunk.
-        steps: Denoising steps of a chunk.
+        keys_of_forward: Tokens that each forward of the sample attends to, its own included.
+        done_of_forward: Share of the denoising steps that came before each forward.
     """
 
     name: ClassVar[str] = "attention"
@@ -322,20 +322,48 @@ class AttendChunks(ForwardBlock):
     follows_context: ClassVar[bool] = False
     feeds_next: ClassVar[bool] = True
 
-    keys_of_chunk: tuple[int, ...] = ()
-    forwards: int = 1
-    steps: int = 1
+    keys_of_forward: tuple[int, ...] = ()
+    done_of_forward: tuple[float, ...] = ()
 
     def reads(self, steps: Steps) -> Reads:
-        """Keys in the window of each forward's chunk, or those that the policy's mask keeps."""
+        """Keys in the window of each forward, or those that the policy's mask keeps."""
         forward = np.asarray(steps.contexts, np.int64) - 1
-        chunk, step = np.divmod(forward, self.forwards)
-        keys = np.asarray(self.keys_of_chunk, np.int64)[chunk]
-        return masked_reads(steps, keys, step / self.steps, queries=self.tokens)
+        keys = np.asarray(self.keys_of_forward, np.int64)[forward]
+        done = np.asarray(self.done_of_forward)[forward]
+        return masked_reads(steps, keys, done, queries=self.tokens)
 
     def operations(self, model: Model, reads: Reads | None) -> OpsOf:
         """Attention over the keys that are scored."""
         return attention_of(self, model, reads)
+
+
+@dataclass(frozen=True)
+class MoveKeys(ForwardBlock):
+    """Keys and values in a full cache move to the front before a chunk's own are written there.
+
+    They are read and written once, and attention waits for them, as in the released code of Self
+    Forcing. Its time is a part of that of attention.
+
+    Attributes:
+        moved: Tokens of a row that move.
+    """
+
+    name: ClassVar[str] = "attention"
+    title: ClassVar[str] = "attention"
+    split: ClassVar[Split] = "attention"
+    feeds_next: ClassVar[bool] = True
+
+    moved: int = 0
+
+    def operations(self, model: Model, reads: Reads | None) -> OpsOf:
+        """A core moves its part of the rows: of a row, as many as its part of the queries."""
+
+        def operations(share: Share) -> list[Op]:
+            moved_bytes = 2 * model.kv.bytes_of(self.moved * model.body.kv_elements)
+            of_core = -(-share.m * moved_bytes // self.tokens)
+            return [Op(Category.ATTENTION, kv_side_bytes=of_core)]
+
+        return operations
 
 
 @dataclass(frozen=True)
@@ -732,9 +760,33 @@ def key_ops(model: Model, share: Share, tokens: Count) -> list[Op]:
     return [op._replace(kv_side_bytes=tokens * model.kv.bytes_of(body.kv_elements))]
 
 
-def chunk_keys(model: Model) -> tuple[int, ...]:
-    """Keys that each chunk of a sample attends to."""
+def part_of_forwards(model: Model, number: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """Tokens that a part of each forward attends to, and steps that came before it.
+
+    Args:
+        model: A diffusion transformer and its sample in chunks.
+        number: Number of the part among those of a forward; where a forward has fewer, its last.
+
+    Returns:
+        Of all forwards of the sample: tokens, and shares of the denoising steps.
+    """
+    network = network_of(model)
     sample = model.sample
     assert sample is not None
-    chunks = np.arange(sample.chunks)
-    return tuple(keys_of(network_of(model), sample, chunks).tolist())
+    keys = []
+    done = []
+    for forward in forwards_of(sample):
+        part = forward.parts[min(number, len(forward.parts) - 1)]
+        keys.append(network.tokens_of(sample, part.keys))
+        done.append(forward.done)
+    return tuple(keys), tuple(done)
+
+
+def fullest_forward(model: Model) -> Forward:
+    """The forward of a sample in chunks that reads most keys; of equals, the last.
+
+    Among forwards of several chunks in flight, those of most chunks come first.
+    """
+    sample = model.sample
+    assert sample is not None
+    return max(forwards_of(sample), key=lambda forward: (forward.frames, forward.cached))

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from carsim.base.errors import InputError
+from carsim.base.groups import grouped
 from carsim.decisions.replay import ReplayRule
 from carsim.program.block import Block
 from carsim.program.convolution import Convolve
@@ -19,17 +20,21 @@ from carsim.program.diffusion import (
     ForwardMlp,
     Leave,
     Modulate,
+    MoveKeys,
     Project,
     Queries,
     Refine,
     Text,
-    chunk_keys,
+    fullest_forward,
+    network_of,
+    part_of_forwards,
 )
 from carsim.program.dpt_head import dpt_head
 from carsim.program.program import TOKEN, Layer, Program
 from carsim.program.reads import Reads
 from carsim.program.recurrent_head import recurrent_head
 from carsim.program.skips import Skip
+from carsim.workload.forwards import ForwardKind, forwards_of
 from carsim.workload.model import Model
 from carsim.workload.network import DepthEncoder, DiffusionTransformer
 from carsim.workload.ops import Share
@@ -37,13 +42,14 @@ from carsim.workload.sample import Sample
 from carsim.workload.workload import ReuseSource, TokenReuse
 
 
-def sample_program(
+def sample_program(  # noqa: PLR0913 - the options of a program, by name
     model: Model,
     skip: Skip | None,
     *,
     decided: bool,
     rule: ReplayRule | None = None,
     reuse: TokenReuse | None = None,
+    kind: ForwardKind | None = None,
 ) -> Program:
     """The layers of a forward.
 
@@ -57,6 +63,7 @@ def sample_program(
         decided: Decisions are taken in these forwards.
         rule: Rule whose score is computed for each token, where ranges of tokens decide.
         reuse: What tokens reuse; None: whole rows decide.
+        kind: Latent frames that pass, of a sample in chunks; None: those of its fullest forward.
 
     Raises:
         InputError: Tokens cannot skip what the policy skips.
@@ -70,7 +77,9 @@ def sample_program(
     if isinstance(network, DepthEncoder):
         layers = _depth_layers(model, network, sample)
     else:
-        layers = _diffusion_layers(model, network, sample)
+        if kind is None and sample.chunk_frames is not None:
+            kind = fullest_forward(model).kind
+        layers = _diffusion_layers(model, network, sample, kind=kind)
     if skip is not None and reuse is not None:
         if reuse.beside_forwards:
             layers = [_kept_for_forwards(skip.of_forwards, layer) for layer in layers]
@@ -209,15 +218,26 @@ def text_block(model: Model) -> Text | None:
     return Text(keys=network.text == "cross")
 
 
-def _diffusion_layers(model: Model, network: DiffusionTransformer, sample: Sample) -> list[Layer]:
-    """The layers of a diffusion transformer."""
+def _diffusion_layers(
+    model: Model, network: DiffusionTransformer, sample: Sample, *, kind: ForwardKind | None
+) -> list[Layer]:
+    """The layers of a diffusion transformer.
+
+    Args:
+        model: The model.
+        network: Its network.
+        sample: Its sample.
+        kind: Latent frames that pass, of a sample in chunks.
+    """
     image = network.tokens(sample)
+    if kind is not None:
+        image = network.tokens_of(sample, sum(kind.frames))
     recomputes = sample.text_keys == "recomputed"
     joined = network.text in ("streams", "sequence")
     text = network.text_tokens if joined else 0
     layers = []
     for number in range(model.body.n_layers):
-        blocks = _layer(model, network, number, (image, text), recomputes=recomputes)
+        blocks = _layer(model, network, number, tokens=(image, text), kind=kind)
         if number == 0:
             enter: list[Block] = [Enter(tokens=image, recomputes_text=recomputes)]
             if network.refiner_blocks:
@@ -233,9 +253,9 @@ def _layer(
     model: Model,
     network: DiffusionTransformer,
     number: int,
-    tokens: tuple[int, int],
     *,
-    recomputes: bool,
+    tokens: tuple[int, int],
+    kind: ForwardKind | None,
 ) -> list[Block]:
     """The blocks of one layer.
 
@@ -244,9 +264,11 @@ def _layer(
         network: Its network.
         number: Number of the layer.
         tokens: Image and text tokens of a row.
-        recomputes: Keys and values of the prompt are made in each forward.
+        kind: Latent frames that pass, of a sample in chunks.
     """
+    assert model.sample is not None
     body = model.body
+    recomputes = model.sample.text_keys == "recomputed"
     image, text = tokens
     every = image + text
     is_dual = network.is_dual(number)
@@ -258,7 +280,10 @@ def _layer(
             columns = 2 * columns if is_dual else columns // 2
         blocks.append(Modulate(outputs=columns))
     blocks.append(Queries(tokens=every, text=text, apart=is_dual, inner=inner))
-    blocks.append(_attention(model, every, text))
+    if kind is None:
+        blocks.append(AttendAll(tokens=every, steps=network_steps(model)))
+    else:
+        blocks += _attention_of_chunks(model, text, kind)
     blocks.append(Project(tokens=every, text=text, apart=is_dual, inner=inner))
     if network.text == "cross":
         blocks.append(Cross(tokens=image, keys=network.text_tokens, recomputes_keys=recomputes))
@@ -267,21 +292,37 @@ def _layer(
     return blocks
 
 
-def _attention(model: Model, tokens: int, text: int) -> Block:
-    """Self-attention of a forward, over the sample or over a window of chunks."""
-    sample = model.sample
-    assert sample is not None
-    if sample.chunk_frames is None:
-        return AttendAll(tokens=tokens, steps=sample.steps)
+def network_steps(model: Model) -> int:
+    """Denoising steps of a model's sample."""
+    assert model.sample is not None
+    return model.sample.steps
+
+
+def _attention_of_chunks(model: Model, text: int, kind: ForwardKind) -> list[Block]:
+    """Self-attention of a forward of chunks: a block for each part of it.
+
+    Args:
+        model: The model.
+        text: Text tokens in the sequence.
+        kind: Latent frames of each part.
+    """
     if text:
         problem = "text tokens join the sequence, which is not simulated in chunks"
         raise InputError("model.sample.chunk_frames", problem, "leave it out")
-    return AttendChunks(
-        tokens=tokens,
-        keys_of_chunk=chunk_keys(model),
-        forwards=sample.forwards_per_chunk,
-        steps=sample.steps,
-    )
+    network = network_of(model)
+    sample = model.sample
+    assert sample is not None
+    blocks: list[Block] = []
+    if kind.moved:
+        passing = network.tokens_of(sample, sum(kind.frames))
+        blocks.append(MoveKeys(tokens=passing, moved=network.tokens_of(sample, kind.moved)))
+    for number, frames in enumerate(kind.frames):
+        keys, done = part_of_forwards(model, number)
+        block = AttendChunks(
+            tokens=network.tokens_of(sample, frames), keys_of_forward=keys, done_of_forward=done
+        )
+        blocks.append(block)
+    return blocks
 
 
 def _depth_layers(model: Model, network: DepthEncoder, sample: Sample) -> list[Layer]:
@@ -318,16 +359,40 @@ def _patches(network: DepthEncoder, width: int, grid: tuple[int, int]) -> Block:
 
 
 def forward_macs(model: Model) -> dict[str, int]:
-    """Multiply-accumulates of one row of a forward, by name of block; of chunks in the last one."""
+    """Multiply-accumulates of one row of a forward, by name of block; of chunks in the fullest."""
     program = sample_program(model, None, decided=False)
     macs: Counter[str] = Counter()
     for block, layers in program.blocks.items():
         reads = None
         if isinstance(block, AttendChunks):
-            reads = Reads.of_tokens(block.keys_of_chunk[-1])
+            reads = Reads.of_tokens(max(block.keys_of_forward))
         rows = block.tokens if block.deals == "all_tokens" else 1
         ops = block.operations(model, reads)(Share(rows))
         macs[block.name] += len(layers) * sum(int(np.max(op.macs)) for op in ops)
+    return dict(macs)
+
+
+def macs_of_all_forwards(model: Model) -> dict[str, int]:
+    """Multiply-accumulates of one row of all forwards of a sample, by name of block."""
+    sample = model.sample
+    assert sample is not None
+    if sample.chunk_frames is None:
+        return {name: sample.forwards * macs for name, macs in forward_macs(model).items()}
+    forwards_of_kind = grouped(
+        (forward.kind, number) for number, forward in enumerate(forwards_of(sample))
+    )
+    macs: Counter[str] = Counter()
+    for kind, numbers in forwards_of_kind.items():
+        program = sample_program(model, None, decided=False, kind=kind)
+        for block, layers in program.blocks.items():
+            rows = block.tokens if block.deals == "all_tokens" else 1
+            reads = None
+            visits = len(numbers)
+            if isinstance(block, AttendChunks):
+                reads = Reads.of_tokens([block.keys_of_forward[number] for number in numbers])
+                visits = 1
+            ops = block.operations(model, reads)(Share(rows))
+            macs[block.name] += len(layers) * visits * sum(int(np.sum(op.macs)) for op in ops)
     return dict(macs)
 
 

@@ -63,9 +63,9 @@ def read_timelines(document: Mapping[str, Any], place: str) -> dict[str, Timelin
     try:
         slices: dict[int, list[TrackSlice]] = {}
         arrows: dict[int, list[Arrow]] = {}
-        begun: dict[int, Event] = {}
+        arrow_starts: dict[int, Event] = {}
         names: dict[int, str] = {}
-        tracks: dict[int, dict[str, None]] = {}
+        tracks: dict[int, dict[str, None]] = {}  # in order, each track once
         for event in document["traceEvents"]:
             process = event["pid"]
             match event["ph"]:
@@ -76,19 +76,19 @@ def read_timelines(document: Mapping[str, Any], place: str) -> dict[str, Timelin
                 case "X":
                     slices.setdefault(process, []).append(_slice_of(event))
                 case "s":
-                    begun[event["id"]] = event
+                    arrow_starts[event["id"]] = event
                 case "f":
-                    arrow = _arrow_of(begun[event["id"]], event)
+                    arrow = _arrow_of(arrow_starts[event["id"]], event)
                     arrows.setdefault(process, []).append(arrow)
-        return {
-            names[process]: Timeline(
+        timelines = {}
+        for process, of_process in slices.items():
+            timelines[names[process]] = Timeline(
                 cycles=max(piece.end_cycle for piece in of_process),
                 tracks=tuple(tracks[process]),
                 slices=tuple(of_process),
                 arrows=tuple(arrows.get(process, ())),
             )
-            for process, of_process in slices.items()
-        }
+        return timelines
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(place, "is broken", "run again with `overwrite`") from error
 
@@ -107,61 +107,111 @@ class _Process:
 
     def events(self, policy: str, timeline: Timeline) -> Iterable[Event]:
         """All events of a timeline."""
-        threads = {track: 1 + place for place, track in enumerate(timeline.tracks)}
-        yield self._event("M", "process_name", {"name": policy}, tid=0)
-        yield self._event("M", "process_sort_index", {"sort_index": self._number}, tid=0)
-        for track, thread in threads.items():
-            yield self._event("M", "thread_name", {"name": track}, tid=thread)
-            yield self._event("M", "thread_sort_index", {"sort_index": thread}, tid=thread)
-        for piece in sorted(timeline.slices, key=lambda each: (each.start_cycle, -each.end_cycle)):
-            start, end = (self._nanoseconds(at) for at in (piece.start_cycle, piece.end_cycle))
-            times = {"ts": (start + 0.5) / 1000, "dur": (end - start) / 1000}
-            where = {"cat": piece.track, "tid": threads[piece.track]}
-            yield self._event("X", piece.name, _details(piece), **where, **times)
-        first = self._number * FLOW_ID_STRIDE
-        for number, arrow in enumerate(timeline.arrows, start=first):
-            yield self._flow("s", arrow, number, threads[arrow.from_track], arrow.from_cycle)
-            yield self._flow("f", arrow, number, threads[arrow.to_track], arrow.to_cycle)
+        thread_of = {track: thread for thread, track in enumerate(timeline.tracks, start=1)}
+        yield self._metadata("process_name", {"name": policy}, thread=0)
+        yield self._metadata("process_sort_index", {"sort_index": self._number}, thread=0)
+        for track, thread in thread_of.items():
+            yield self._metadata("thread_name", {"name": track}, thread)
+            yield self._metadata("thread_sort_index", {"sort_index": thread}, thread)
+        # Of slices that start together, the longest encloses the others, and comes first.
+        for piece in sorted(timeline.slices, key=lambda s: (s.start_cycle, -s.end_cycle)):
+            yield self._slice(piece, thread_of[piece.track])
+        first_id = self._number * FLOW_ID_STRIDE
+        for flow_id, arrow in enumerate(timeline.arrows, start=first_id):
+            yield self._arrow_start(arrow, flow_id, thread_of[arrow.from_track])
+            yield self._arrow_end(arrow, flow_id, thread_of[arrow.to_track])
         for rate in timeline.memory_rates:
-            name = f"{rate.memory} GB/s"
-            yield self._event("C", name, {"value": rate.gbps}, ts=self._us(rate.start_cycle))
+            yield self._counter(f"{rate.memory} GB/s", rate.gbps, rate.start_cycle)
         for counted in timeline.counts:
-            value = {"value": counted.number}
-            yield self._event("C", counted.name, value, ts=self._us(counted.start_cycle))
+            yield self._counter(counted.name, counted.number, counted.start_cycle)
 
     def _nanoseconds(self, cycle: int) -> int:
+        """Time of a cycle's begin."""
         return round(cycle * 1000 / self._clock_mhz)
 
     def _us(self, cycle: int) -> float:
+        """Time of a cycle's begin in microseconds, which Perfetto truncates to nanoseconds."""
         return (self._nanoseconds(cycle) + 0.5) / 1000
 
-    def _flow(self, kind: str, arrow: Arrow, number: int, thread: int, cycle: int) -> Event:
-        event = self._event(kind, arrow.name, {"cycle": cycle}, ts=self._us(cycle), tid=thread)
-        track = arrow.from_track if kind == "s" else arrow.to_track
-        event |= {"id": number, "cat": track}
-        return event | ({"bp": "e"} if kind == "f" else {})
+    def _metadata(self, name: str, args: Mapping[str, Any], thread: int) -> Event:
+        """A fact about the process or about one of its threads."""
+        return {"ph": "M", "name": name, "pid": self._number, "tid": thread, "args": args}
 
-    def _event(self, kind: str, name: str, args: Mapping[str, Any], **more: Any) -> Event:
-        return {"ph": kind, "name": name, "pid": self._number, **more, "args": args}
+    def _slice(self, piece: TrackSlice, thread: int) -> Event:
+        """A slice as a complete event."""
+        start_ns = self._nanoseconds(piece.start_cycle)
+        end_ns = self._nanoseconds(piece.end_cycle)
+        return {
+            "ph": "X",
+            "name": piece.name,
+            "pid": self._number,
+            "cat": piece.track,
+            "tid": thread,
+            "ts": self._us(piece.start_cycle),
+            "dur": (end_ns - start_ns) / 1000,
+            "args": _details(piece),
+        }
+
+    def _arrow_start(self, arrow: Arrow, flow_id: int, thread: int) -> Event:
+        """The start of an arrow, on its first track."""
+        return {
+            "ph": "s",
+            "name": arrow.name,
+            "pid": self._number,
+            "ts": self._us(arrow.from_cycle),
+            "tid": thread,
+            "args": {"cycle": arrow.from_cycle},
+            "id": flow_id,
+            "cat": arrow.from_track,
+        }
+
+    def _arrow_end(self, arrow: Arrow, flow_id: int, thread: int) -> Event:
+        """The end of an arrow, on its second track; it binds to the slice that encloses it."""
+        return {
+            "ph": "f",
+            "name": arrow.name,
+            "pid": self._number,
+            "ts": self._us(arrow.to_cycle),
+            "tid": thread,
+            "args": {"cycle": arrow.to_cycle},
+            "id": flow_id,
+            "cat": arrow.to_track,
+            "bp": "e",
+        }
+
+    def _counter(self, name: str, value: float, cycle: int) -> Event:
+        """A number that holds from a cycle on."""
+        return {
+            "ph": "C",
+            "name": name,
+            "pid": self._number,
+            "ts": self._us(cycle),
+            "args": {"value": value},
+        }
 
 
 def _details(piece: TrackSlice) -> dict[str, Any]:
     """Cycles of a slice, and fields that say something."""
-    told = {name: getattr(piece, name) for name in DETAILS}
-    said = {name: value for name, value in told.items() if value not in ("", (), -1)}
-    if not piece.is_busy:
-        del said["is_busy"]
-    return {"start_cycle": piece.start_cycle, "end_cycle": piece.end_cycle, **said}
+    details: dict[str, Any] = {"start_cycle": piece.start_cycle, "end_cycle": piece.end_cycle}
+    for name in DETAILS:
+        value = getattr(piece, name)
+        if name == "is_busy" and not value:
+            continue
+        if value not in ("", (), -1):
+            details[name] = value
+    return details
 
 
 def _slice_of(event: Event) -> TrackSlice:
-    given = dict(event["args"])
+    """The slice of a complete event."""
+    details = dict(event["args"])
     for name in ("sequences", "tiles"):
-        given[name] = tuple(map(int, given.get(name, ())))
-    return TrackSlice(str(event["cat"]), str(event["name"]), **given)
+        details[name] = tuple(map(int, details.get(name, ())))
+    return TrackSlice(track=str(event["cat"]), name=str(event["name"]), **details)
 
 
 def _arrow_of(start: Event, end: Event) -> Arrow:
+    """The arrow between its two events."""
     return Arrow(
         str(end["name"]),
         str(start["cat"]),

@@ -33,7 +33,14 @@ class Difference(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A metric, or the seconds per video of a category of time, of a policy in both runs."""
+    """A metric, or the seconds per video of a category of time, of a policy in both runs.
+
+    Attributes:
+        of: The policy.
+        what: The metric, or the category of time.
+        a: Its value in the first run; None where it has none.
+        b: Its value in the second run.
+    """
 
     of: str
     what: str
@@ -48,7 +55,9 @@ class Change(NamedTuple):
     @property
     def relative(self) -> float | None:
         """Difference over the first; None where that is zero."""
-        return self.difference / self.a if self.a and self.difference is not None else None
+        if self.difference is None or not self.a:
+            return None
+        return self.difference / self.a
 
 
 class RunComparison:
@@ -60,7 +69,9 @@ class RunComparison:
     """
 
     def __init__(self, a: StoredRun, b: StoredRun) -> None:
-        self.a, self.b = self.both = a, b
+        self.a = a
+        self.b = b
+        self.both = (a, b)
 
     def __str__(self) -> str:
         """The comparison in words and tables, at 80 columns, as ``carsim compare`` prints it."""
@@ -71,8 +82,8 @@ class RunComparison:
     @cached_property
     def spec(self) -> tuple[Difference, ...]:
         """Fields of the designs that differ, by path."""
-        found = differences(self.a.resolved_design, self.b.resolved_design)
-        return tuple(each for each in found if each.path not in LABELS)
+        fields = differences(self.a.resolved_design, self.b.resolved_design)
+        return tuple(difference for difference in fields if difference.path not in LABELS)
 
     @cached_property
     def inputs(self) -> tuple[Difference, ...]:
@@ -82,27 +93,36 @@ class RunComparison:
     @cached_property
     def pairs(self) -> Mapping[str, tuple[StoredPolicy, StoredPolicy]]:
         """The designs' own policies, and all policies that both runs have, by name in the first."""
-        of_b = {policy.key: policy for policy in self.b.policies}
-        return {OWN: (self.a.own, self.b.own)} | {
-            each.policy: (each, of_b[each.key]) for each in self.a.policies if each.key in of_b
-        }
+        pairs = {OWN: (self.a.own, self.b.own)}
+        policy_of_b = {policy.key: policy for policy in self.b.policies}
+        for policy in self.a.policies:
+            if policy.key in policy_of_b:
+                pairs[policy.policy] = (policy, policy_of_b[policy.key])
+        return pairs
 
     @cached_property
     def metrics(self) -> tuple[Change, ...]:
         """Every metric that is a number, of every policy."""
-        return tuple(
-            Change(of, name, *values)
-            for of, pair in self.pairs.items()
-            for name in METRICS
-            if (values := [_number(policy.get(name)) for policy in pair]) != [None, None]
-        )
+        changes = []
+        for name, (of_a, of_b) in self.pairs.items():
+            for metric in METRICS:
+                value_a = _number(of_a.get(metric))
+                value_b = _number(of_b.get(metric))
+                if value_a is not None or value_b is not None:
+                    changes.append(Change(name, metric, value_a, value_b))
+        return tuple(changes)
 
     @cached_property
     def breakdown(self) -> tuple[Change, ...]:
         """Seconds per video by category under the own policies."""
-        (a, of_a), (b, of_b) = ((run.own.breakdown_s, run.videos_per_batch) for run in self.both)
-        ends = ((what, a.get(what, 0) / of_a, b.get(what, 0) / of_b) for what in a | b)
-        return tuple(Change(OWN, *each) for each in ends)
+        batch_a_s = self.a.own.breakdown_s
+        batch_b_s = self.b.own.breakdown_s
+        changes = []
+        for category in batch_a_s | batch_b_s:
+            video_a_s = batch_a_s.get(category, 0) / self.a.videos_per_batch
+            video_b_s = batch_b_s.get(category, 0) / self.b.videos_per_batch
+            changes.append(Change(OWN, category, video_a_s, video_b_s))
+        return tuple(changes)
 
     @cached_property
     def ratios(self) -> tuple[RatioChange, ...]:
@@ -124,22 +144,25 @@ class RunComparison:
         Raises:
             KeyError: No such metric or policy.
         """
-        return {(each.of, each.what): each for each in self.metrics}[of, metric]
+        for change in self.metrics:
+            if change.of == of and change.what == metric:
+                return change
+        raise KeyError((of, metric))
 
     def document(self) -> dict[str, Any]:
         """All of it as plain data."""
+        metrics: dict[str, Any] = {policy: {} for policy in self.pairs}
+        for change in self.metrics:
+            metrics[change.of][change.what] = _figures(change)
         return {
             "a": _named(self.a),
             "b": _named(self.b),
-            "spec": [each._asdict() for each in self.spec],
-            "inputs": [each._asdict() for each in self.inputs],
+            "spec": [difference._asdict() for difference in self.spec],
+            "inputs": [difference._asdict() for difference in self.inputs],
             "notes": list(self.notes),
-            "ratios": {each.metric: dict(list(each._asdict().items())[1:]) for each in self.ratios},
-            "metrics": {
-                of: {each.what: _figures(each) for each in self.metrics if each.of == of}
-                for of in self.pairs
-            },
-            "breakdown_s_per_video": {each.what: _figures(each) for each in self.breakdown},
+            "ratios": {ratio.metric: _ratio(ratio) for ratio in self.ratios},
+            "metrics": metrics,
+            "breakdown_s_per_video": {change.what: _figures(change) for change in self.breakdown},
         }
 
 
@@ -156,7 +179,7 @@ def compare(
     Args:
         a: A report, a folder that ``carsim run`` made, or a design, a design file or the name
             of a shipped design, which is simulated.
-        b: The same.
+        b: What ``a`` is compared with, in one of these forms, too.
         traces: Traces on which designs are simulated.
         workload: What they decode if there are none; by default what the model makes, densely.
         allow_misfit: Simulate designs that do not fit.
@@ -165,19 +188,28 @@ def compare(
         InputError: A folder that holds no run, an unknown design, traces beside a workload.
         MisfitError: A design does not fit, and that was not allowed.
     """
-    loaded = [each if isinstance(each, Trace) else load_trace(each) for each in traces]
+    loaded = [trace if isinstance(trace, Trace) else load_trace(trace) for trace in traces]
     work = None if workload is None else workload_of(workload)
-    given = [_given(each, work) for each in (a, b)]
-    needs_traces = any(isinstance(each, StoredRun) and not each.is_stated for each in given)
-    runs = []
-    for each in given:
-        if isinstance(each, Design):
-            if needs_traces and not loaded and work is None:
-                problem = "is a design, and has to be simulated on a trace, as the other was"
-                raise InputError(each.name, problem, "give `traces`")
-            each = stored_run(simulate(each, loaded, workload=work, allow_misfit=allow_misfit))
-        runs.append(each)
-    return RunComparison(*runs)
+    side_a = _run_or_design(a, work)
+    side_b = _run_or_design(b, work)
+    has_decisions = bool(loaded) or work is not None
+    for side in (side_a, side_b):
+        if isinstance(side, Design) and not has_decisions and _on_traces(side_a, side_b):
+            problem = "is a design, and has to be simulated on a trace, as the other was"
+            raise InputError(side.name, problem, "give `traces`")
+
+    def run_of(side: StoredRun | Design) -> StoredRun:
+        """The stored run of a side, simulated now if it is a design."""
+        if isinstance(side, StoredRun):
+            return side
+        return stored_run(simulate(side, loaded, workload=work, allow_misfit=allow_misfit))
+
+    return RunComparison(run_of(side_a), run_of(side_b))
+
+
+def _on_traces(*sides: StoredRun | Design) -> bool:
+    """Whether a run among the sides has decoded traces."""
+    return any(isinstance(side, StoredRun) and not side.is_stated for side in sides)
 
 
 def is_run(name: str | Path) -> bool:
@@ -185,16 +217,24 @@ def is_run(name: str | Path) -> bool:
     return Path(name).is_dir()
 
 
-def _given(what: Report | Design | str | Path, workload: Workload | None) -> StoredRun | Design:
-    """A run that was made, or a design that is still to be simulated."""
-    if isinstance(what, Report):
-        return stored_run(what)
-    if isinstance(what, Design):
-        return what
-    return read_run(what) if is_run(what) else open_design(str(what), workload=workload)
+def _run_or_design(
+    side: Report | Design | str | Path, workload: Workload | None
+) -> StoredRun | Design:
+    """A run that was made, or a design that is still to be simulated.
+
+    Args:
+        side: A side of a comparison, as of :func:`compare`.
+        workload: What a design without a machine is made for.
+    """
+    if isinstance(side, Report):
+        return stored_run(side)
+    if isinstance(side, Design):
+        return side
+    return read_run(side) if is_run(side) else open_design(str(side), workload=workload)
 
 
 def _number(value: Any) -> float | None:
+    """The value if it is a number."""
     return None if isinstance(value, str | bool) else value
 
 
@@ -209,12 +249,15 @@ def differences(a: Any, b: Any, path: str = "") -> Iterator[Difference]:
 
 
 def _inputs(run: StoredRun) -> dict[str, Any]:
-    kept = run.model_dump(include={"video", "resampling_seed", "fidelity", "carsim_version"})
-    traces = [f"{trace.name} (sha256 {trace.sha256[:12]})" for trace in run.traces]
-    return {"traces": traces, **kept}
+    """Inputs of a run besides its design."""
+    inputs: dict[str, Any] = {}
+    inputs["traces"] = [f"{trace.name} (sha256 {trace.sha256[:12]})" for trace in run.traces]
+    inputs |= run.model_dump(include={"video", "resampling_seed", "fidelity", "carsim_version"})
+    return inputs
 
 
 def _notes(a: StoredRun, b: StoredRun) -> Iterator[str]:
+    """Reasons why a difference may not be the effect of the design alone."""
     for name, run in (("A", a), ("B", b)):
         if not run.fits:
             yield f"MISFIT: {name} does not fit its board: {'; '.join(run.misfits)}."
@@ -227,10 +270,26 @@ def _notes(a: StoredRun, b: StoredRun) -> Iterator[str]:
 
 
 def _named(run: StoredRun) -> dict[str, Any]:
-    named = run.model_dump(include={"design", "design_sha256", "fits"})
-    board, own = run.resolved_design["board"]["name"], run.own
-    return named | {"board": board, "own_policy": own.policy, "decisions": own.decisions}
+    """Names of a run's design, board, policy and decisions."""
+    names = run.model_dump(include={"design", "design_sha256", "fits"})
+    names["board"] = run.resolved_design["board"]["name"]
+    names["own_policy"] = run.own.policy
+    names["decisions"] = run.own.decisions
+    return names
 
 
 def _figures(change: Change) -> dict[str, float | None]:
-    return {name: getattr(change, name) for name in ("a", "b", "difference", "relative")}
+    """Values of a change, and how far they are apart."""
+    return {
+        "a": change.a,
+        "b": change.b,
+        "difference": change.difference,
+        "relative": change.relative,
+    }
+
+
+def _ratio(ratio: RatioChange) -> dict[str, float]:
+    """Fields of a ratio, without its metric."""
+    fields = ratio._asdict()
+    del fields["metric"]
+    return fields

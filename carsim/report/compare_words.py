@@ -30,23 +30,29 @@ MOVED = 0.0005
 
 def sections(comparison: RunComparison) -> Iterator[Section]:
     """All that there is to say of a comparison, most important first."""
-    heads = [
-        f"{side}  {run.design} on {run.spec().board.name}, {run.own.policy}, "
-        f"decisions {run.own.decisions} (sha256 {run.design_sha256[:12]})"
-        for side, run in (("A", comparison.a), ("B", comparison.b))
-    ]
-    # Assumptions that both share are said once.
-    sides = {"A": comparison.a.assumed, "B": comparison.b.assumed}
-    if comparison.a.assumed == comparison.b.assumed:
-        sides = {"A and B": comparison.a.assumed}
-    lines = [f"{side}  {text}" for side, text in sides.items() if text]
-    yield "", [*heads, *lines]
+    a = comparison.a
+    b = comparison.b
+    lines = [_side("A", a), _side("B", b)]
+    if a.assumed == b.assumed:
+        assumed_of = {"A and B": a.assumed}
+    else:
+        assumed_of = {"A": a.assumed, "B": b.assumed}
+    lines += [f"{side}  {assumed}" for side, assumed in assumed_of.items() if assumed]
+    yield "", lines
     table = spec_table(comparison)
     yield "What differs", [table if table.rows else "Nothing differs in design, traces or options."]
-    yield "What that did", [f"- {text}" for text in (*answer(comparison), *comparison.notes)]
+    sentences = [*answer(comparison), *comparison.notes]
+    yield "What that did", [f"- {sentence}" for sentence in sentences]
     heading = "B over A, each constant of energy and each bandwidth drawn alike for both"
     yield heading, list(ratios_lines(comparison))
     yield "Figures of the own policies that differ", [changed_table(comparison)]
+
+
+def _side(letter: str, run: StoredRun) -> str:
+    """A run of a comparison, in a line."""
+    policy = f"{run.own.policy}, decisions {run.own.decisions}"
+    name = f"{run.design} on {run.spec().board.name}"
+    return f"{letter}  {name}, {policy} (sha256 {run.design_sha256[:12]})"
 
 
 def plain_text(comparison: RunComparison) -> str:
@@ -68,26 +74,46 @@ def plain_text(comparison: RunComparison) -> str:
 
 def answer(comparison: RunComparison) -> Iterator[str]:
     """Effects of the differences, a sentence each."""
-    a, b = comparison.a, comparison.b
+    a = comparison.a
+    b = comparison.b
     yield headline(comparison)
     if a.result != b.result:
         yield f"A has the {a.result}; B has the {b.result}."
     yield from _certainty(comparison)
-    moved = {each.what: each.difference for each in comparison.breakdown if each.difference}
-    least = LEAST_SHARE * fsum(map(abs, moved.values()))
-    named = sorted(moved.items(), key=lambda part: -abs(part[1]))
-    parts = [f"{what} {signed(change)} s" for what, change in named if abs(change) >= least]
-    if parts:
-        yield comparison.named(f"Where the time of a video went: {', '.join(parts)}.")
+    categories = _moved_categories(comparison)
+    if categories:
+        yield comparison.named(f"Where the time of a video went: {', '.join(categories)}.")
     yield f"It costs {_instead(comparison.change('energy_per_video_j'))}."
-    of_a = {each.phase: each.limited_by for each in a.limits}
-    moved_limits = [
-        f"{PHASES.get(each.phase, each.phase)} by {each.limited_by} (A: {of_a[each.phase]})"
-        for each in b.limits
-        if of_a.get(each.phase, each.limited_by) != each.limited_by
-    ]
+    moved_limits = _moved_limits(a, b)
     if moved_limits:
         yield f"Limited otherwise in B: {', '.join(moved_limits)}."
+
+
+def _moved_categories(comparison: RunComparison) -> list[str]:
+    """Categories of time with their changes, the largest first; small changes are left out."""
+    change_s = {}
+    for change in comparison.breakdown:
+        if change.difference:
+            change_s[change.what] = change.difference
+    least_s = LEAST_SHARE * fsum(map(abs, change_s.values()))
+    largest_first = sorted(change_s.items(), key=lambda item: -abs(item[1]))
+    texts = []
+    for category, seconds in largest_first:
+        if abs(seconds) >= least_s:
+            texts.append(f"{category} {signed(seconds)} s")
+    return texts
+
+
+def _moved_limits(a: StoredRun, b: StoredRun) -> list[str]:
+    """Phases of both runs that another resource limits in B, with both limits."""
+    limit_in_a = {limit.phase: limit.limited_by for limit in a.limits}
+    texts = []
+    for limit in b.limits:
+        before = limit_in_a.get(limit.phase, limit.limited_by)
+        if before != limit.limited_by:
+            phase = PHASES.get(limit.phase, limit.phase)
+            texts.append(f"{phase} by {limit.limited_by} (A: {before})")
+    return texts
 
 
 def headline(comparison: RunComparison) -> str:
@@ -98,11 +124,12 @@ def headline(comparison: RunComparison) -> str:
 
 def _certainty(comparison: RunComparison) -> Iterator[str]:
     """Overlap of the intervals of both times on boards."""
-    a, b = map(_expected_ends, comparison.both)
-    if a == b:
+    low_a, high_a = _expected_ends(comparison.a)
+    low_b, high_b = _expected_ends(comparison.b)
+    if low_a == low_b and high_a == high_b:
         return
-    spans = " and ".join(map(_expected_text, comparison.both))
-    if a[0] > b[1] or b[0] > a[1]:
+    spans = f"{_expected_text(comparison.a)} and {_expected_text(comparison.b)}"
+    if low_a > high_b or low_b > high_a:
         yield f"On boards, the 90 % intervals of A and B do not overlap: expect {spans}."
     else:
         yield (
@@ -112,11 +139,13 @@ def _certainty(comparison: RunComparison) -> Iterator[str]:
 
 
 def _expected_ends(run: StoredRun) -> tuple[float, float]:
+    """Ends of the interval of the expected seconds per video."""
     low, high = INTERVALS["expected_seconds_per_video"]
     return run.own[low], run.own[high]
 
 
 def _expected_text(run: StoredRun) -> str:
+    """Expected seconds per video with their interval."""
     return f"{interval_text('expected_seconds_per_video', run.own.get)} s"
 
 
@@ -129,17 +158,23 @@ def spec_table(comparison: RunComparison) -> Table:
 
 def changed_table(comparison: RunComparison) -> Table:
     """Figures of the designs' own policies that differ."""
-    own = [each for each in comparison.metrics if each.of == OWN and each.difference]
-    moved = [each for each in own if each.relative is None or abs(each.relative) > MOVED]
-    rows = ((METRICS[each.what].heading, *_cells(each)) for each in moved)
+    rows = []
+    for change in comparison.metrics:
+        if change.of != OWN or not change.difference:
+            continue
+        if change.relative is None or abs(change.relative) > MOVED:
+            rows.append(_changed_row(change))
     return Table(("metric", "A", "B", "difference", "change"), tuple(rows))
 
 
 def ratios_lines(comparison: RunComparison) -> Iterator[str]:
     """B over A with 90 % of the draws, and the share of draws in which B is better."""
-    for metric, value, low, high, b_wins in comparison.ratios:
-        ratio = with_ends(f"{value:.3f}", f"{low:.3f}", f"{high:.3f}", " to ")
-        yield f"- {METRICS[metric].title}: {ratio}; B is better in {100 * b_wins:.0f} % of draws"
+    for ratio in comparison.ratios:
+        low = f"{ratio.low:.3f}"
+        high = f"{ratio.high:.3f}"
+        text = with_ends(f"{ratio.value:.3f}", low, high, " to ")
+        wins = f"B is better in {100 * ratio.b_wins:.0f} % of draws"
+        yield f"- {METRICS[ratio.metric].title}: {text}; {wins}"
 
 
 def field_text(value: Any) -> str:
@@ -153,18 +188,29 @@ def field_text(value: Any) -> str:
     return shortened(value if isinstance(value, str) else json.dumps(value))
 
 
-def _cells(change: Change) -> tuple[str, ...]:
-    unit, difference = METRICS[change.what].unit, change.difference or 0.0
-    text = f"{100 * difference:+.1f} points" if unit == "share" else signed(difference)
-    return quantity(change.a, unit), quantity(change.b, unit), text, _relative(change)
+def _changed_row(change: Change) -> tuple[str, ...]:
+    """The row of a changed figure: metric, both values, difference, relative change."""
+    metric = METRICS[change.what]
+    difference = change.difference or 0.0
+    if metric.unit == "share":
+        difference_text = f"{100 * difference:+.1f} points"
+    else:
+        difference_text = signed(difference)
+    value_a = quantity(change.a, metric.unit)
+    value_b = quantity(change.b, metric.unit)
+    return metric.heading, value_a, value_b, difference_text, _relative(change)
 
 
 def _relative(change: Change) -> str:
+    """The relative change, in percent."""
     return "-" if change.relative is None else signed_percent(change.relative)
 
 
 def _instead(change: Change) -> str:
-    unit, a, b = METRICS[change.what].unit, number(change.a or 0.0), number(change.b or 0.0)
+    """The value of B, and instead of what."""
+    unit = METRICS[change.what].unit
+    a = number(change.a or 0.0)
+    b = number(change.b or 0.0)
     if a == b:
         return f"{b} {unit}, as in A"
     return f"{b} {unit} instead of {a} {unit} ({_relative(change)})"

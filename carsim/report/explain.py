@@ -159,6 +159,15 @@ def _work(run: StoredRun) -> Iterator[Equation]:
     per_step = run.spec().policy.tokens_per_step
     sample = run.spec().model.sample
     if sample is not None:
+        if sample.irregular:
+            yield Equation(
+                "forwards",
+                f"those of {sample.in_words}",
+                f"{sample.forwards}",
+                value=sample.forwards,
+                printed=video.steps,
+            )
+            return
         yield Equation(
             "forwards",
             "chunks x forwards of a chunk, or of the whole sample",

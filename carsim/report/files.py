@@ -12,6 +12,7 @@ from carsim.report.folder import whole_folder
 from carsim.report.run_words import misfit_mark
 from carsim.report.stored import SUMMARY, summary
 from carsim.runs.report import Report
+from carsim.runs.rollout import chunk_figures
 from carsim.runs.timeline import Window, record_timeline, usage_by_step
 
 REPORT = "report.html"
@@ -20,7 +21,10 @@ REPORT = "report.html"
 NOTICE = "RESCUED.txt"
 """What of a damaged folder was not rescued."""
 
-RESULTS = (SUMMARY, "design.yaml", "comparison.csv", "utilisation.csv", "timeline.json")
+CHUNKS = "chunks.csv"
+"""Figures of each chunk, of a video that is made in chunks."""
+
+RESULTS = (SUMMARY, "design.yaml", "comparison.csv", "utilisation.csv", CHUNKS, "timeline.json")
 """Names of the files of a run."""
 
 OUTPUT_FILES = (*RESULTS, DIGESTS, NOTICE, REPORT)
@@ -39,7 +43,7 @@ def save_report(
 
     Files: ``summary.json`` (all figures, the hashes of design and traces, version, seed),
     ``design.yaml`` (the resolved design), ``comparison.csv``, ``utilisation.csv`` (over
-    the first batch), and, if asked for, ``timeline.json`` for https://ui.perfetto.dev.
+    the first batch), ``chunks.csv`` of a video in chunks, and, if asked for, ``timeline.json`` for https://ui.perfetto.dev.
     ``SHA256SUMS`` has the digest of each.
 
     Args:
@@ -57,6 +61,8 @@ def save_report(
         InputError: The window is no part of the video, a policy is none of the run, or the folder
             cannot be written.
     """
+    import pandas as pd
+
     from carsim.report.figures.utilisation import utilisation_frame
 
     tell = progress or (lambda _: None)
@@ -69,6 +75,9 @@ def save_report(
         tell("utilisation")
         usage = utilisation_frame(report, usage_by_step(report.chosen))
         _write_text(into / "utilisation.csv", csv_text(usage, index=True))
+        chunks = pd.DataFrame(chunk_figures(report))
+        if len(chunks):
+            _write_text(into / CHUNKS, csv_text(chunks))
         if timeline is not None:
             tell("timeline")
             _write_text(into / "timeline.json", _timeline_json(report, Window.of(timeline)))

@@ -17,8 +17,6 @@ from carsim.cost.interval import Draws, Ratio, Term, drawn, ratio_of
 from carsim.metrics import METRICS
 from carsim.report.stored import StoredPolicy, StoredRun
 
-LATENCIES = ("latency_s", "latency_low_s", "latency_high_s")
-
 
 class RatioChange(NamedTuple):
     """A metric of B over that of A, both of the own policies.
@@ -45,23 +43,26 @@ def speedup(run: StoredRun) -> Ratio:
 
 def ratios(a: StoredRun, b: StoredRun) -> tuple[RatioChange, ...]:
     """Time per video, speed-up over dense and energy per video of B over A."""
-    found = []
-    for metric, of_a, of_b in (
+    changes = []
+    for metric, draws_a, draws_b in (
         ("seconds_per_video", _seconds(a), _seconds(b)),
         ("speedup", _speedups(a), _speedups(b)),
         ("energy_per_video_j", _joules(a), _joules(b)),
     ):
-        value, low, high, less = ratio_of(b.own[metric] / a.own[metric], of_b, of_a)
-        wins = 1 - less if METRICS[metric].better == "higher" else less
-        found.append(RatioChange(metric, value, low, high, wins))
-    return tuple(found)
+        ratio = ratio_of(b.own[metric] / a.own[metric], draws_b, draws_a)
+        b_is_less = ratio.a_wins  # the first of the two draws, which is that of B
+        b_wins = 1 - b_is_less if METRICS[metric].better == "higher" else b_is_less
+        changes.append(RatioChange(metric, ratio.value, ratio.low, ratio.high, b_wins))
+    return tuple(changes)
 
 
 def _seconds(run: StoredRun) -> Draws:
+    """Seconds per video of the own policy, by draw."""
     return run.own.seconds_per_video * _slowdown(run, run.own)
 
 
 def _speedups(run: StoredRun) -> Draws:
+    """Speed-up of the own policy over dense decoding, by draw."""
     ratio = run.dense.latency_s / run.own.latency_s
     return ratio * _slowdown(run, run.dense) / _slowdown(run, run.own)
 
@@ -70,26 +71,43 @@ def _slowdown(run: StoredRun, policy: StoredPolicy) -> Draws:
     """Latency over its value, by draw."""
     if run.bandwidth_interval is None:
         return np.ones(1)
-    value, best, worst = (policy[name] for name in LATENCIES)
-    low, high = run.bandwidth_interval
-    design = run.resolved_design
-    part = design["board"].get("device") or design["board"]["name"]
-    memory = f"{part} {design['machine']['placement']['weights']}"
-    factor = drawn(Term(f"bandwidth of {memory}", low, 1.0, high))
-    return np.interp(1 / factor, (1 / high, 1.0, 1 / low), (best / value, 1.0, worst / value))
+    low_factor, high_factor = run.bandwidth_interval
+    board = run.resolved_design["board"]
+    device = board.get("device") or board["name"]
+    memory = f"{device} {run.resolved_design['machine']['placement']['weights']}"
+    factor = drawn(Term(f"bandwidth of {memory}", low_factor, 1.0, high_factor))
+    # Latency is linear in 1 / factor between the three factors that were simulated.
+    slowness = (1 / high_factor, 1.0, 1 / low_factor)
+    return np.interp(1 / factor, slowness, (_fastest(policy), 1.0, _slowest(policy)))
+
+
+def _fastest(policy: StoredPolicy) -> float:
+    """Latency at the highest bandwidth, over its value."""
+    return policy["latency_low_s"] / policy["latency_s"]
+
+
+def _slowest(policy: StoredPolicy) -> float:
+    """Latency at the lowest bandwidth, over its value."""
+    return policy["latency_high_s"] / policy["latency_s"]
 
 
 def _joules(run: StoredRun) -> Draws:
     """Joules per video of the own policy, by draw."""
-    own, slowdown = run.own, _slowdown(run, run.own)
-    fast, slow = 1.0, 1.0
+    policy = run.own
+    slowdown = _slowdown(run, policy)
+    fastest = 1.0
+    slowest = 1.0
     if run.bandwidth_interval is not None:
-        fast, slow = (own[name] / own.latency_s for name in LATENCIES[1:])
-    total = np.zeros(1)
-    for part in own.energy_parts_per_video_j.values():
-        if part.idle:  # its ends have those of the time in them
-            term = Term(part.constant, part.low / fast, part.value, part.high / slow)
-            total = total + slowdown * drawn(term)
+        fastest = _fastest(policy)
+        slowest = _slowest(policy)
+    joules = np.zeros(1)
+    for energy in policy.energy_parts_per_video_j.values():
+        low = energy.low
+        high = energy.high
+        if energy.idle:
+            # The ends of idle energy are those of power times those of time: leave the power.
+            power = Term(energy.constant, low / fastest, energy.value, high / slowest)
+            joules = joules + slowdown * drawn(power)
         else:
-            total = total + drawn(Term(part.constant, part.low, part.value, part.high))
-    return total
+            joules = joules + drawn(Term(energy.constant, low, energy.value, high))
+    return joules

@@ -7,7 +7,8 @@ from carsim.account.limits import PhaseLimit
 from carsim.base.text import Figure, Table, amount, count, number, percent, signed_percent, span
 from carsim.metrics import METRICS, PHASES, headline
 from carsim.program.layers import replaying_blocks
-from carsim.report.stored import StoredPolicy, StoredRun
+from carsim.report.stored import StoredPolicy, StoredRun, StoredVideo
+from carsim.workload.model import Model
 from carsim.workload.precision import ROLES, Precision
 
 BOUND = "bound for *'s mapping"
@@ -15,44 +16,69 @@ BOUND = "bound for *'s mapping"
 
 
 def policies_table(run: StoredRun, *, own_only: bool = False) -> Table:
-    """The headline metrics, a row per policy; ``*`` marks the design's own."""
-    columns, rows = headline(run.video.kind), []
+    """The headline metrics, a row per policy; ``*`` marks the design's own.
+
+    Args:
+        run: The run.
+        own_only: Only the design's own policy.
+    """
+    metrics = headline(run.video.kind)
     policies = [run.own] if own_only else run.policies
+    rows: list[tuple[str, ...]] = []
     for policy in policies:
-        name = policy.policy + " *" * policy.is_chosen
-        if policy.is_bound:
-            name = BOUND
-        rows.append((name, *(_figure(policy, metric.name) for metric in columns)))
-    headings = ("policy", *(run.named(metric.short or metric.heading) for metric in columns))
-    strong = frozenset(i for i, policy in enumerate(policies) if policy.is_chosen)
-    return Table(headings, tuple(rows), strong=strong)
+        name = BOUND if policy.is_bound else _marked_name(policy)
+        figures = [_figure(policy, metric.name) for metric in metrics]
+        rows.append((name, *figures))
+    titles = [run.named(metric.short or metric.heading) for metric in metrics]
+    own_rows = [index for index, policy in enumerate(policies) if policy.is_chosen]
+    return Table(("policy", *titles), tuple(rows), strong=frozenset(own_rows))
+
+
+def _marked_name(policy: StoredPolicy) -> str:
+    """Name of a policy, with a mark if the design has chosen it."""
+    return f"{policy.policy} *" if policy.is_chosen else policy.policy
 
 
 def metrics_table(run: StoredRun) -> Table:
     """Every metric that is shown, a column per policy."""
-    rows = [
-        (run.named(metric.heading), *(_figure(policy, name) for policy in run.policies))
-        for name, metric in METRICS.items()
-        if metric.shown != "no" and any(policy.get(name) for policy in run.policies)
-    ]
-    memories = dict.fromkeys(m for p in run.policies for m in p.memory_utilisation_by_memory)
-    for memory in memories if len(memories) > 1 else ():
-        shares = (p.memory_utilisation_by_memory.get(memory, 0.0) for p in run.policies)
-        rows.append((f"utilisation of {memory}", *(Figure(percent(s), s) for s in shares)))
+    rows: list[tuple[str, ...]] = []
+    for name, metric in METRICS.items():
+        is_known = any(policy.get(name) for policy in run.policies)
+        if metric.shown == "no" or not is_known:
+            continue
+        figures = [_figure(policy, name) for policy in run.policies]
+        rows.append((run.named(metric.heading), *figures))
+    rows += _memory_rows(run)
     sources = _sources(run)
-    rows.append(("decisions", *(f"[{sources.index(p.decisions) + 1}]" for p in run.policies)))
-    names = (policy.policy + " *" * policy.is_chosen for policy in run.policies)
+    notes = [f"[{sources.index(policy.decisions) + 1}]" for policy in run.policies]
+    rows.append(("decisions", *notes))
+    names = [_marked_name(policy) for policy in run.policies]
     return Table(("metric", *names), tuple(rows))
+
+
+def _memory_rows(run: StoredRun) -> Iterator[tuple[str, ...]]:
+    """Utilisation of each memory by policy, where a board has several memories."""
+    memories: dict[str, None] = {}
+    for policy in run.policies:
+        memories |= dict.fromkeys(policy.memory_utilisation_by_memory)
+    if len(memories) < 2:
+        return
+    for memory in memories:
+        figures = []
+        for policy in run.policies:
+            share = policy.memory_utilisation_by_memory.get(memory, 0.0)
+            figures.append(Figure(percent(share), share))
+        yield (f"utilisation of {memory}", *figures)
 
 
 def labels(run: StoredRun) -> Iterator[str]:
     """Meaning of the marks and numbers of the table of metrics."""
-    yield (
-        "* the design's own policy. "
-        + "The replay ratio leaves out the first frame, which never replays. " * run.own.replays
-        + "Energy is that of the whole board in the simulated time. "
-        + "carsim config metrics explains every figure."
-    )
+    sentences = ["* the design's own policy."]
+    if run.own.replays:
+        sentences.append("The replay ratio leaves out the first frame, which never replays.")
+    sentences.append("Energy is that of the whole board in the simulated time.")
+    sentences.append("carsim config metrics explains every figure.")
+    yield " ".join(sentences)
     for policy in run.policies:
         if policy.is_bound:
             yield f"{policy.policy}; another mapping may be faster than this lower bound."
@@ -62,21 +88,34 @@ def labels(run: StoredRun) -> Iterator[str]:
 
 def breakdown_table(run: StoredRun) -> Table:
     """Seconds of a batch by category under the design's own policy."""
-    parts, total = run.own.breakdown_s, fsum(run.own.breakdown_s.values())
-    rows = ((name, Figure(number(s), s), share_of(s / total)) for name, s in parts.items())
-    whole = ("all", Figure(number(total), total), Figure(percent(1.0), 1.0))
-    return Table(("category", "s per batch", "share"), (*rows, whole))
+    seconds_of = run.own.breakdown_s
+    total_s = fsum(seconds_of.values())
+    rows = []
+    for category, seconds in seconds_of.items():
+        time = Figure(number(seconds), seconds)
+        rows.append((category, time, share_of(seconds / total_s)))
+    rows.append(("all", Figure(number(total_s), total_s), Figure(percent(1.0), 1.0)))
+    return Table(("category", "s per batch", "share"), tuple(rows))
 
 
 def limits_table(run: StoredRun) -> Table:
     """The limit of each phase, and the bandwidth or array at which it would change."""
-    shares = ["compute", "memory", "port", "dependency"]
     rows = []
-    for each in run.limits:
-        time = Figure(percent(each.share_of_time), each.share_of_time)
-        own = (share_of(getattr(each, f"{name}_share")) for name in shares)
-        rows.append((phase_name(run, each.phase), each.limited_by, time, _flip(each), *own))
-    return Table(("phase", "limited by", "time", "flips at", *shares), tuple(rows), text_columns=2)
+    for limit in run.limits:
+        row = (
+            phase_name(run, limit.phase),
+            limit.limited_by,
+            Figure(percent(limit.share_of_time), limit.share_of_time),
+            _flip(limit),
+            share_of(limit.compute_share),
+            share_of(limit.memory_share),
+            share_of(limit.port_share),
+            share_of(limit.dependency_share),
+        )
+        rows.append(row)
+    resources = ("compute", "memory", "port", "dependency")
+    headings = ("phase", "limited by", "time", "flips at", *resources)
+    return Table(headings, tuple(rows), text_columns=2)
 
 
 def phase_name(run: StoredRun, phase: str) -> str:
@@ -92,26 +131,28 @@ def phase_name(run: StoredRun, phase: str) -> str:
 
 def _flip(limit: PhaseLimit) -> Figure:
     """The array or the bandwidth at which compute and bytes take the same time."""
-    value, unit = limit.flip_gbps, "GB/s"
-    if limit.limited_by in ("exponentials", "elements", "buffer"):
+    if limit.limited_by in ("exponentials", "elements", "buffer", "dependency"):
         return Figure("-", None)
     if limit.limited_by in ("compute", "products"):
-        value, unit = limit.flip_macs_per_cycle, "MACs/cycle"
-    if value is None or limit.limited_by == "dependency":
+        flip = limit.flip_macs_per_cycle
+        unit = "MACs/cycle"
+    else:
+        flip = limit.flip_gbps
+        unit = "GB/s"
+    if flip is None:
         return Figure("-", None)
-    return Figure(f"{number(value, 3)} {unit}", value)
+    return Figure(f"{number(flip, 3)} {unit}", flip)
 
 
 def limits_note(run: StoredRun) -> str:
     """Notes on the table of limits."""
-    rates = "; ".join(
-        f"{each.name} sustains {number(each.sustained_gbps)} GB/s"
-        for each in run.memories
-        if run.own.memory_gb_per_video_by_memory.get(each.name)
-    )
+    moved_gb = run.own.memory_gb_per_video_by_memory
+    used = [memory for memory in run.memories if moved_gb.get(memory.name)]
+    rates = [f"{memory.name} sustains {number(memory.sustained_gbps)} GB/s" for memory in used]
     return (
         "Shares are of the phase's own time; the largest is the limit. At the bandwidth or the "
-        f"array under flips at, compute and bytes would take the same time. Now {rates}, and the "
+        "array under flips at, compute and bytes would take the same time. "
+        f"Now {'; '.join(rates)}, and the "
         f"arrays make {number(run.own['macs_per_cycle'])} MACs per cycle."
     )
 
@@ -153,14 +194,20 @@ def timed(run: StoredRun) -> str:
 def elasticities_table(run: StoredRun) -> Table:
     """Change of the time, and of the time of the prompt, per +10 % of each resource."""
     rows = []
-    for each in run.elasticities:
-        changes = (each.latency_change_per_10_percent, each.prompt_change_per_10_percent)
-        rows.append((each.resource, each.simulated, *map(_signed, changes)))
+    for elasticity in run.elasticities:
+        row = (
+            elasticity.resource,
+            elasticity.simulated,
+            _signed(elasticity.latency_change_per_10_percent),
+            _signed(elasticity.prompt_change_per_10_percent),
+        )
+        rows.append(row)
     headings = ("resource", "simulated", f"{timed(run)} per +10 %", "prompt per +10 %")
     return Table(headings, tuple(rows), text_columns=2)
 
 
 def _signed(change: float | None) -> Figure:
+    """A change with its sign; ``-`` where there is none."""
     return Figure("-" if change is None else signed_percent(change), change)
 
 
@@ -169,72 +216,107 @@ def fit_table(run: StoredRun) -> Table:
     shown = [row for row in run.fit if row.needed or row.available]
     rows = []
     for row in shown:
-        sizes = (Figure(amount(n, row.unit), n) for n in (row.needed, row.available))
-        rows.append((row.what, *sizes, share_of(row.share if row.available else None)))
-    marked = frozenset(i for i, row in enumerate(shown) if not row.ok)
-    return Table(("what", "needed", "available", "share"), tuple(rows), marked=marked)
+        needed = Figure(amount(row.needed, row.unit), row.needed)
+        available = Figure(amount(row.available, row.unit), row.available)
+        share = row.share if row.available else None
+        rows.append((row.what, needed, available, share_of(share)))
+    misfits = [index for index, row in enumerate(shown) if not row.ok]
+    headings = ("what", "needed", "available", "share")
+    return Table(headings, tuple(rows), marked=frozenset(misfits))
 
 
 def held(run: StoredRun) -> Iterator[str]:
     """Contents of each memory, a line each."""
     for memory in run.memories:
-        if contents := memory.contents_bytes.items():
-            parts = " + ".join(f"{what} {amount(size, 'B')}" for what, size in contents)
-            yield f"{memory.name}: {parts}; {amount(memory.free_bytes, 'B')} free"
+        if not memory.contents_bytes:
+            continue
+        sizes = [f"{name} {amount(size, 'B')}" for name, size in memory.contents_bytes.items()]
+        yield f"{memory.name}: {' + '.join(sizes)}; {amount(memory.free_bytes, 'B')} free"
 
 
 def energy_table(run: StoredRun) -> Table:
     """Joules per video by part, with their ranges."""
-    parts = run.own.energy_parts_per_video_j
-    total = fsum(part.value for part in parts.values())
+    energies = run.own.energy_parts_per_video_j
+    total_j = fsum(energy.value for energy in energies.values())
     rows = []
-    for name, part in parts.items():
-        ends = Figure(span(number(part.low), number(part.high), " to "), part.value)
-        joules = Figure(number(part.value), part.value), share_of(part.value / total), ends
-        rows.append((name, "static" if part.idle else "per operation", *joules))
+    for name, energy in energies.items():
+        interval = span(number(energy.low), number(energy.high), " to ")
+        row = (
+            name,
+            "static" if energy.idle else "per operation",
+            Figure(number(energy.value), energy.value),
+            share_of(energy.value / total_j),
+            Figure(interval, energy.value),
+        )
+        rows.append(row)
     headings = ("part", "kind", run.named("J per video"), "share", "range")
     return Table(headings, tuple(rows), text_columns=2)
 
 
 def asked(run: StoredRun) -> Iterator[tuple[str, str]]:
     """The simulation as terms with their texts."""
-    design, video = run.spec(), run.video
-    board, machine, model, policy = design.board, design.machine, design.model, design.policy
-    described = f": {design.description}" if design.description else ""
-    yield "design", f"{run.design} (sha256 {run.design_sha256[:12]}){described}"
+    design = run.spec()
+    board = design.board
+    machine = design.machine
+    description = f": {design.description}" if design.description else ""
+    yield "design", f"{run.design} (sha256 {run.design_sha256[:12]}){description}"
     yield "board", f"{board.name} ({board.part}), fabric at {number(board.fabric_clock_mhz)} MHz"
     sharing = machine.weight_sharing.replace("_", " ")
-    how = f"{machine.mapping} mapping, {sharing} weights, decision at {machine.decision_at}"
-    yield "machine", f"{machine.text}, {how}"
-    stored: dict[str, Precision] = {
+    work = f"{machine.mapping} mapping, {sharing} weights, decision at {machine.decision_at}"
+    yield "machine", f"{machine.text}, {work}"
+    head = "included" if machine.include_head else "left out"
+    yield "model", f"{design.model.name}: bits per {_bits(design.model)}; head {head}"
+    yield "policy", _policy(run)
+    yield run.video.kind, _decoded(run.video)
+    for trace in run.traces:
+        yield "trace", f"{trace.name} (sha256 {trace.sha256[:12]})"
+    batches = count(run.batches, "batch", "batches")
+    sequences = count(run.sequences_per_batch, "sequence")
+    videos = count(run.videos_per_batch, run.video.kind)
+    version = f"{run.fidelity} fidelity, carsim {run.carsim_version}"
+    yield "run", f"{batches} of {sequences}, {videos} each, {version}"
+
+
+def _bits(model: Model) -> str:
+    """Bits per element of what a model stores, with the roles of weights that differ."""
+    precisions: dict[str, Precision] = {
         "weight": model.weights,
         "KV": model.kv,
         "activation": model.activations,
+        "replay cache": model.replay,
     }
-    stored["replay cache"] = model.replay
     for role in ROLES:
-        precision = model.weights_by_role.of(role)
-        if precision is not None:
-            stored[role.replace("_", " ")] = precision
-    bits = ", ".join(f"{what} {number(float(of.bits_per_element))}" for what, of in stored.items())
-    head = "included" if machine.include_head else "left out"
-    yield "model", f"{model.name}: bits per {bits}; head {head}"
+        role_precision = model.weights_by_role.of(role)
+        if role_precision is not None:
+            precisions[role.replace("_", " ")] = role_precision
+    texts = []
+    for name, precision in precisions.items():
+        texts.append(f"{name} {number(float(precision.bits_per_element))}")
+    return ", ".join(texts)
+
+
+def _policy(run: StoredRun) -> str:
+    """Batch, schedule, attention and decisions of the design's own policy."""
+    policy = run.spec().policy
     attention = getattr(policy.attention, "text", f"{policy.attention.kind} attention")
-    parts = [f"batch of {policy.batch}, {count(policy.tokens_per_step, 'token')} a step of each"]
-    parts += [f"{run.own.schedule} schedule", attention, run.own.decisions]
-    parts += [f"decisions by {policy.decision_scope}"] * run.own.replays
-    yield "policy", ", ".join(parts)
-    decoded = count(video.tokens_per_frame, "token")
+    texts = [
+        f"batch of {policy.batch}",
+        f"{count(policy.tokens_per_step, 'token')} a step of each",
+        f"{run.own.schedule} schedule",
+        attention,
+        run.own.decisions,
+    ]
+    if run.own.replays:
+        texts.append(f"decisions by {policy.decision_scope}")
+    return ", ".join(texts)
+
+
+def _decoded(video: StoredVideo) -> str:
+    """Size of a video or text, and of its prompt."""
+    tokens = count(video.tokens_per_frame, "token")
     if video.kind == "video":
-        decoded = f"{count(video.frames, 'frame')} x {decoded} = {count(video.steps, 'step')}"
-    yield video.kind, f"{decoded} after a prompt of {number(video.prompt_tokens)}"
-    for each in run.traces:
-        yield "trace", f"{each.name} (sha256 {each.sha256[:12]})"
-    batches = count(run.batches, "batch", "batches")
-    sequences = count(run.sequences_per_batch, "sequence")
-    videos = count(run.videos_per_batch, video.kind)
-    how = f"{run.fidelity} fidelity, carsim {run.carsim_version}"
-    yield "run", f"{batches} of {sequences}, {videos} each, {how}"
+        tokens = f"{count(video.frames, 'frame')} x {tokens} = {count(video.steps, 'step')}"
+    return f"{tokens} after a prompt of {number(video.prompt_tokens)}"
 
 
 def share_of(share: float | None) -> Figure:
@@ -243,9 +325,11 @@ def share_of(share: float | None) -> Figure:
 
 
 def _figure(policy: StoredPolicy, name: str) -> Figure:
+    """A metric of a policy."""
     value = policy.get(name)
     return Figure(policy.text(name), None if isinstance(value, str) else value)
 
 
 def _sources(run: StoredRun) -> list[str]:
+    """Sources of the decisions of all policies, each once."""
     return list(dict.fromkeys(policy.decisions for policy in run.policies))

@@ -56,7 +56,7 @@ MOST_WARNINGS = 4
 BAR_CHARACTERS = 8
 """Characters of the longest bar of a policy."""
 
-OTHERS = 40
+SHARED_LINE_CHARACTERS = 40
 """Characters for the names of the phases that share a line."""
 
 FULL_ONLY = ("busy", "stream_tokens_per_s", "ms_per_token")
@@ -96,24 +96,32 @@ def first_screen(run: StoredRun, folder: str | None = None) -> Iterator[Part]:
         run: The run.
         folder: Folder in which it is stored; None for none.
     """
-    above: list[str | Fact] = [] if run.fits else [misfit_mark(run.spec())]
-    above += [*facts(run), *(f"warning: {warning}" for warning in run.warnings[:MOST_WARNINGS])]
-    of_resources = list(effects(run))
-    behind = [*_note(run), trust(run), *next_commands(run, folder)]
-    # Besides these: a heading above the policies, and one above the phases.
-    left = MOST_LINES - _lines(above) - _lines(behind) - len(run.policies) - 2
-    if left - _lines(of_resources) < LEAST_PHASE_LINES:
-        of_resources = of_resources[:1]  # carsim explain has those of the prompt
-    room = left - _lines(of_resources)
-    below = [*of_resources, *behind]
-    blanks = min(max(room - FEW_PHASE_LINES, 0), 3)
-    phase_lines = min(max(room - blanks, LEAST_PHASE_LINES), MOST_PHASE_LINES)
+    above: list[str | Fact] = []
+    if not run.fits:
+        above.append(misfit_mark(run.spec()))
+    above += facts(run)
+    above += [f"warning: {warning}" for warning in run.warnings[:MOST_WARNINGS]]
+    below = [*_note(run), trust(run), *next_commands(run, folder)]
+    resource_effects = list(effects(run))
+    policy_lines = 1 + len(run.policies)  # with their heading
+    phase_headings = 1
+    free = MOST_LINES - _lines(above) - policy_lines - phase_headings - _lines(below)
+    if free - _lines(resource_effects) < LEAST_PHASE_LINES:
+        resource_effects = resource_effects[:1]  # carsim explain has those of the prompt
+    free -= _lines(resource_effects)
+    # A few phases come first, then blank lines between the tables, then further phases.
+    blank_lines = min(max(free - FEW_PHASE_LINES, 0), 3)
+    phase_lines = min(max(free - blank_lines, LEAST_PHASE_LINES), MOST_PHASE_LINES)
     yield from above
-    yield from [""] * (blanks > 0)
+    if blank_lines > 0:
+        yield ""
     yield policies(run)
-    yield from [""] * (blanks > 1)
+    if blank_lines > 1:
+        yield ""
     yield limits(run, phase_lines)
-    yield from [""] * (blanks > 2)
+    if blank_lines > 2:
+        yield ""
+    yield from resource_effects
     yield from below
 
 
@@ -121,13 +129,15 @@ def _lines(parts: Iterable[str | Fact]) -> int:
     """Lines that texts take on the screen."""
     lines = 0
     for part in parts:
-        text = part if isinstance(part, Fact) else Fact("", part)
-        label_width = LABEL_WIDTH if isinstance(part, Fact) else 0
-        lines += len(text.lines(SCREEN_WIDTH, label_width))
+        if isinstance(part, Fact):
+            lines += len(part.lines(SCREEN_WIDTH, LABEL_WIDTH))
+        else:
+            lines += len(Fact("", part).lines(SCREEN_WIDTH, 0))
     return lines
 
 
 def _note(run: StoredRun) -> list[Fact]:
+    """The note on the schedule, if the run has one."""
     return [Fact("note", run.schedule_note)] if run.schedule_note else []
 
 
@@ -137,8 +147,9 @@ def facts(run: StoredRun) -> Iterator[Fact]:
     yield Fact("work", _work(run))
     yield Fact("policy", _policy(run))
     if run.assumed:
-        *clauses, _ = run.assumed.removeprefix("Assumed: ").split("; ")  # the last: decisions
-        yield Fact("assumed", "; ".join(clauses))
+        clauses = run.assumed.removeprefix("Assumed: ").split("; ")
+        without_decisions = clauses[:-1]  # the line of the policy has the decisions
+        yield Fact("assumed", "; ".join(without_decisions))
     yield expected(run)
     yield Fact("simulated", _simulated(run))
     if run.own is not run.dense:
@@ -157,17 +168,24 @@ def expected(run: StoredRun) -> Fact:
 
 def policies(run: StoredRun) -> Table:
     """The policies, each with a bar of its simulated time or speed; ``*`` marks the design's."""
-    name, columns = _columns(run)
-    most = max(policy[name] for policy in run.policies)
-    rows = []
-    for policy in run.policies:
-        bar = text_bar(policy[name] / most, BAR_CHARACTERS)
-        figures = (_cell(policy, column) for column in columns)
+    bar_metric, heading_of_metric = _columns(run)
+    longest = max(policy[bar_metric] for policy in run.policies)
+    rows: list[tuple[str, ...]] = []
+    own_rows = []
+    for index, policy in enumerate(run.policies):
+        bar = text_bar(policy[bar_metric] / longest, BAR_CHARACTERS)
+        figures = [_cell(policy, metric) for metric in heading_of_metric]
         rows.append((policy_name(policy), bar, *figures))
-    strong = frozenset(i for i, policy in enumerate(run.policies) if policy.is_chosen)
+        if policy.is_chosen:
+            own_rows.append(index)
     unit = "new tokens/s" if run.video.kind == "text" else run.named("seconds per video")
-    headings = (unit, "", *columns.values())
-    return Table(headings, tuple(rows), text_columns=2, strong=strong, compact=True)
+    return Table(
+        (unit, "", *heading_of_metric.values()),
+        tuple(rows),
+        text_columns=2,
+        strong=frozenset(own_rows),
+        compact=True,
+    )
 
 
 def policy_name(policy: StoredPolicy) -> str:
@@ -178,7 +196,7 @@ def policy_name(policy: StoredPolicy) -> str:
     if policy.is_bound:
         return BOUND
     name = re.sub(" attention(?=,|$)", "", policy.policy)
-    return name + " *" * policy.is_chosen
+    return f"{name} *" if policy.is_chosen else name
 
 
 def limits(run: StoredRun, most_lines: int = MOST_PHASE_LINES) -> Table:
@@ -188,27 +206,34 @@ def limits(run: StoredRun, most_lines: int = MOST_PHASE_LINES) -> Table:
         run: The run.
         most_lines: Lines of phases, the longest first; all others share the last one.
     """
-    shown = sorted(run.limits, key=lambda limit: -limit.share_of_time)
-    others: list[PhaseLimit] = []
-    if len(shown) > most_lines:
-        others = shown[most_lines - 1 :]
-        shown = shown[: most_lines - 1]
-    rows = [
-        (phase_name(run, each.phase), each.limited_by, now_and_next(run, each)) for each in shown
-    ]
-    shares = [each.share_of_time for each in shown]
-    if others:
-        names = ", ".join(phase_name(run, each.phase) for each in others)
-        names = shortened(names.replace(" projection", ""), OTHERS)
-        kinds = {each.limited_by for each in others}
-        limit = kinds.pop() if len(kinds) == 1 else "several"
-        rows.append((count(len(others), "other"), limit, names))
-        shares.append(fsum(each.share_of_time for each in others))
-    cells = (Figure(text, share) for text, share in zip(adding_up(shares), shares, strict=True))
-    table_rows = tuple((*row, cell) for row, cell in zip(rows, cells, strict=True))
+    phases = sorted(run.limits, key=lambda limit: -limit.share_of_time)
+    shorter: list[PhaseLimit] = []
+    if len(phases) > most_lines:
+        shorter = phases[most_lines - 1 :]
+        phases = phases[: most_lines - 1]
+    texts = []
+    shares = []
+    for phase in phases:
+        texts.append((phase_name(run, phase.phase), phase.limited_by, now_and_next(run, phase)))
+        shares.append(phase.share_of_time)
+    if shorter:
+        texts.append(_texts_of_shorter(run, shorter))
+        shares.append(fsum(phase.share_of_time for phase in shorter))
+    rows = []
+    for row_texts, percentage, share in zip(texts, adding_up(shares), shares, strict=True):
+        rows.append((*row_texts, Figure(percentage, share)))
     article = "an" if run.made == "image" else "a"
     headings = (f"time of {article} {run.made}", "limit", "now; next limits", "share")
-    return Table(headings, table_rows, text_columns=3, compact=True)
+    return Table(headings, tuple(rows), text_columns=3, compact=True)
+
+
+def _texts_of_shorter(run: StoredRun, phases: Sequence[PhaseLimit]) -> tuple[str, str, str]:
+    """The line that the shortest phases share: how many, their limit, and their names."""
+    names = ", ".join(phase_name(run, phase.phase) for phase in phases)
+    names = shortened(names.replace(" projection", ""), SHARED_LINE_CHARACTERS)
+    kinds = {phase.limited_by for phase in phases}
+    limit = kinds.pop() if len(kinds) == 1 else "several"
+    return count(len(phases), "other"), limit, names
 
 
 def now_and_next(run: StoredRun, limit: PhaseLimit) -> str:
@@ -218,17 +243,15 @@ def now_and_next(run: StoredRun, limit: PhaseLimit) -> str:
     now = resource_now(run, limit)
     if now is None:
         return "latency, dispatch and waits"
-    if limit.limited_by in ("exponentials", "elements"):
-        return "rate of the vector unit"
     unit = "MACs" if limit.resource == "compute" else "GB/s"
     text = f"{number(now, 3)} {unit}"
-    joint = "; "
-    for name, at in next_limits(run, limit):
-        longer = f"{text}{joint}{name} at {number(at, 3)}"
-        if len(longer) > NOW_CHARACTERS or at > FAR * now:
+    separator = "; "
+    for next_limit, needed in next_limits(run, limit):
+        longer = f"{text}{separator}{next_limit} at {number(needed, 3)}"
+        if len(longer) > NOW_CHARACTERS or needed > FAR * now:
             break  # carsim explain has all
         text = longer
-        joint = ", "
+        separator = ", "
     return text
 
 
@@ -254,34 +277,36 @@ def next_limits(run: StoredRun, limit: PhaseLimit) -> list[tuple[str, float]]:
     now = resource_now(run, limit)
     if now is None:
         return []
-    shares = limit.shares
-    own_share = shares.pop(limit.resource)
-    found = []
-    while shares:
-        name = max(shares, key=lambda each: shares[each])
-        share = shares.pop(name)
+    share_of_resource = limit.shares
+    limiting_share = share_of_resource.pop(limit.resource)
+    largest_first = sorted(share_of_resource.items(), key=lambda item: -item[1])
+    limits_and_needs = []
+    for resource, share in largest_first:
         if share <= 0:
             break
-        found.append((name, now * own_share / share))
-        if not {name, limit.resource} <= {"memory", "port"}:
+        limits_and_needs.append((resource, now * limiting_share / share))
+        grow_together = {resource, limit.resource} <= {"memory", "port"}
+        if not grow_together:
             break
-    return found
+    return limits_and_needs
 
 
 def adding_up(shares: Sequence[float]) -> list[str]:
     """Shares of a whole as percentages that add up to 100.0 %.
 
-    Those that lose most by rounding down are rounded up.
+    All are rounded down to tenths of a percent first. Those that lose most by this are then
+    rounded up, as many as are needed.
 
     >>> adding_up([1 / 3, 1 / 3, 1 / 3])
     ['33.4 %', '33.3 %', '33.3 %']
     """
-    whole = round(1000 * fsum(shares))
-    floors = [int(1000 * share) for share in shares]
-    by_loss = sorted(range(len(shares)), key=lambda i: floors[i] - 1000 * shares[i])
-    for place in by_loss[: whole - sum(floors)]:
-        floors[place] += 1
-    return [percent(each / 1000) for each in floors]
+    total = round(1000 * fsum(shares))
+    permille = [int(1000 * share) for share in shares]
+    missing = total - sum(permille)
+    by_loss = sorted(range(len(shares)), key=lambda index: permille[index] - 1000 * shares[index])
+    for index in by_loss[:missing]:
+        permille[index] += 1
+    return [percent(thousandths / 1000) for thousandths in permille]
 
 
 def effects(run: StoredRun) -> Iterator[Fact]:
@@ -292,28 +317,32 @@ def effects(run: StoredRun) -> Iterator[Fact]:
     """
     if not run.elasticities:
         return
-    changes = [(each, each.latency_change_per_10_percent) for each in run.elasticities]
-    of = "new tokens: " if run.video.kind == "text" else ""
-    yield Fact("10 % more", f"{of}{_changes(changes)}")
-    of_prompt = [
-        (each, each.prompt_change_per_10_percent)
-        for each in run.elasticities
-        if each.prompt_change_per_10_percent is not None
-    ]
-    if of_prompt:
-        yield Fact("  prompt", _changes(of_prompt))
+    changes = []
+    prompt_changes = []
+    for elasticity in run.elasticities:
+        changes.append((elasticity, elasticity.latency_change_per_10_percent))
+        prompt_change = elasticity.prompt_change_per_10_percent
+        if prompt_change is not None:
+            prompt_changes.append((elasticity, prompt_change))
+    beginning = "new tokens: " if run.video.kind == "text" else ""
+    yield Fact("10 % more", f"{beginning}{_changes(changes)}")
+    if prompt_changes:
+        yield Fact("  prompt", _changes(prompt_changes))
 
 
 def trust(run: StoredRun) -> Fact:
     """How far the figures can be trusted, in one line."""
-    tested, inside = run.expected.tested, run.expected.inside
+    inside = run.expected.inside
+    tested = run.expected.tested
+    text = "no claim on quality"
     if run.spec().model.sample is not None:
         held = f"{inside:,} of {tested:,} held-out times of GPUs lie in such intervals"
         if "; none " in run.expected.title:
             held += "; none was tested on such a board"
-        return Fact("trust", f"{held}; no claim on quality")
-    held = f"{inside:,} of {tested:,} held-out speeds lie in such intervals; " if tested else ""
-    return Fact("trust", f"{held}no claim on quality")
+        return Fact("trust", f"{held}; {text}")
+    if tested:
+        text = f"{inside:,} of {tested:,} held-out speeds lie in such intervals; {text}"
+    return Fact("trust", text)
 
 
 def next_commands(run: StoredRun, folder: str | None) -> Iterator[Fact]:
@@ -337,12 +366,15 @@ def next_commands(run: StoredRun, folder: str | None) -> Iterator[Fact]:
 def _plugin_options(run: StoredRun) -> str:
     """Options that load the plugins of a run: as its command names them, else by their names."""
     words = shlex.split(run.manifest.command)
-    named = [file for option, file in pairwise(words) if option == "--plugin"]
-    files = named if words else list(run.manifest.plugins)
+    if words:
+        files = [file for option, file in pairwise(words) if option == "--plugin"]
+    else:
+        files = list(run.manifest.plugins)
     return "".join(f" --plugin {shlex.quote(file)}" for file in files)
 
 
 def _design(run: StoredRun) -> str:
+    """Design, board with its clock, and machine."""
     design = run.spec()
     machine = design.machine
     clock = f"{number(design.board.fabric_clock_mhz)} MHz"
@@ -372,8 +404,9 @@ def _policy(run: StoredRun) -> str:
     own = run.own
     if not own.replays:
         return f"{own.policy}; nothing replays"
-    label, source = own.decisions, own.decisions_source
-    decisions = label if source in label else f"{source}, {label}"
+    decisions = own.decisions
+    if own.decisions_source not in decisions:
+        decisions = f"{own.decisions_source}, {decisions}"
     ratio = own.text("replay_eligible")
     population = "after frame 0" if run.spec().model.sample is None else "that may reuse outputs"
     return f"{own.policy}; {ratio} of the decisions {population} replay; {decisions}"
@@ -381,29 +414,40 @@ def _policy(run: StoredRun) -> str:
 
 def _simulated(run: StoredRun) -> str:
     """Time or speed of the hardware alone, at the modelled and at the lowest bandwidth."""
-    own = run.own
-    if run.video.kind == "text":
-        streams = ""
-        if run.videos_per_batch > 1:
-            of_stream = own.text("stream_tokens_per_s")
-            streams = f" ({count(run.videos_per_batch, 'stream')} of {of_stream})"
-        text = f"{own.text('tokens_per_s')} new tokens/s{streams}, {run.result}"
-    else:
-        text = run.named(f"{own.text('seconds_per_video')} s per video, {run.result}")
-        if run.videos_per_batch > 1:
-            videos = count(run.videos_per_batch, run.made)
-            text = f"{number(own.latency_s)} s for {videos} at once, {text}"
-        if run.is_network and run.made == "video":
-            text += f"; {own.text('frames_per_s')} frames/s, first frame after "
-            text += f"{own.text('first_frame_s')} s"
-    if slowest := _slowest(run):
+    is_text = run.video.kind == "text"
+    text = _simulated_speed(run) if is_text else _simulated_time(run)
+    slowest = _slowest(run)
+    if slowest:
         middle, boards = bandwidths(run)
-        at_middle = f" at the {middle} bandwidth" if middle != "modelled" else ""
-        text += f"{at_middle}; {slowest} at the lowest bandwidth measured on {boards}"
-    if run.video.kind == "text":
+        if middle != "modelled":
+            text += f" at the {middle} bandwidth"
+        text += f"; {slowest} at the lowest bandwidth measured on {boards}"
+    if is_text:
         texts = "the whole text" if run.videos_per_batch == 1 else "all texts"
-        text += f"; first token after {own.text('first_token_s')} s, {texts} after "
-        text += f"{number(own.latency_s)} s"
+        first_token = f"first token after {run.own.text('first_token_s')} s"
+        text += f"; {first_token}, {texts} after {number(run.own.latency_s)} s"
+    return text
+
+
+def _simulated_speed(run: StoredRun) -> str:
+    """Tokens per second of all streams of a text, and of one stream if there are several."""
+    streams = ""
+    if run.videos_per_batch > 1:
+        stream_speed = run.own.text("stream_tokens_per_s")
+        streams = f" ({count(run.videos_per_batch, 'stream')} of {stream_speed})"
+    return f"{run.own.text('tokens_per_s')} new tokens/s{streams}, {run.result}"
+
+
+def _simulated_time(run: StoredRun) -> str:
+    """Seconds per video; those of a batch of several, and frames per second of a network."""
+    own = run.own
+    text = run.named(f"{own.text('seconds_per_video')} s per video, {run.result}")
+    if run.videos_per_batch > 1:
+        videos = count(run.videos_per_batch, run.made)
+        text = f"{number(own.latency_s)} s for {videos} at once, {text}"
+    if run.is_network and run.made == "video":
+        first_frame = f"first frame after {own.text('first_frame_s')} s"
+        text += f"; {own.text('frames_per_s')} frames/s, {first_frame}"
     return text
 
 
@@ -414,29 +458,41 @@ def _slowest(run: StoredRun, least_change: float = 0.0) -> str:
         run: The run.
         least_change: A change by this share or less is none.
     """
-    name, unit, end = "seconds_per_video", "s", 1
     if run.video.kind == "text":
-        name, unit, end = "tokens_per_s", "tokens/s", 0
-    at_lowest = INTERVALS[name][end]
+        metric = "tokens_per_s"
+        unit = "tokens/s"
+        at_lowest, _ = INTERVALS[metric]  # the lowest speed
+    else:
+        metric = "seconds_per_video"
+        unit = "s"
+        _, at_lowest = INTERVALS[metric]  # the longest time
     slowest = run.own.text(at_lowest)
-    if not run.bandwidth_interval or slowest == run.own.text(name):
+    if not run.bandwidth_interval or slowest == run.own.text(metric):
         return ""
-    if abs(run.own[at_lowest] / run.own[name] - 1) <= least_change:
+    if abs(run.own[at_lowest] / run.own[metric] - 1) <= least_change:
         return ""
     return f"{slowest} {unit}"
 
 
 def _speedup(run: StoredRun) -> str:
     """Speed-up over dense decoding, with the times of that on both clocks."""
-    value, low, high, _ = speedup(run)
-    first, text, last = (f"{each:.3f}" for each in (low, value, high))
-    ends = "" if first == last else f" ({first} to {last})"
+    ratio = speedup(run)
+    value = f"{ratio.value:.3f}"
+    low = f"{ratio.low:.3f}"
+    high = f"{ratio.high:.3f}"
+    interval = "" if low == high else f" ({low} to {high})"
     dense = run.dense
-    name, unit, whole = "seconds_per_video", "s", ""
     if run.video.kind == "text":
-        name, unit, whole = "tokens_per_s", "tokens/s", ", whole texts compared"
-    of_dense = f"simulated {dense.text(name)}, expected {dense.text(f'expected_{name}')} {unit}"
-    return f"{text}{ends} times {dense.policy} ({of_dense}){whole}"
+        metric = "tokens_per_s"
+        unit = "tokens/s"
+        compared = ", whole texts compared"
+    else:
+        metric = "seconds_per_video"
+        unit = "s"
+        compared = ""
+    simulated = f"simulated {dense.text(metric)}"
+    expected = f"expected {dense.text(f'expected_{metric}')}"
+    return f"{value}{interval} times {dense.policy} ({simulated}, {expected} {unit}){compared}"
 
 
 def _energy(run: StoredRun) -> str:
@@ -444,12 +500,16 @@ def _energy(run: StoredRun) -> str:
 
     At the high end, idle power is drawn for the time at the lowest bandwidth.
     """
-    name, per = energy_metric(run)
-    low, high = map(run.own.text, INTERVALS[name])
+    metric, per = energy_metric(run)
+    low_metric, high_metric = INTERVALS[metric]
+    low = run.own.text(low_metric)
+    high = run.own.text(high_metric)
+    text = f"{run.own.text(metric)} J {per}, simulated"
+    if low == high:
+        return text
     slowest = _slowest(run, least_change=SAME_TIME)
     at_high = f"; high end at {slowest}" if slowest else ""
-    ends = "" if low == high else f" ({low} to {high}{at_high})"
-    return f"{run.own.text(name)} J {per}, simulated{ends}"
+    return f"{text} ({low} to {high}{at_high})"
 
 
 def energy_metric(run: StoredRun) -> tuple[str, str]:
@@ -469,12 +529,17 @@ def energy_parts(run: StoredRun) -> dict[str, StoredEnergyPart]:
 
 def _fit(run: StoredRun) -> str:
     """The fullest resource, or what is missing; the price."""
-    texts = [f"yes; {what} {percent(share)} full" for what, share in fullest(run)[:1]] or ["yes"]
-    if not run.fits:
-        texts = [f"no: {'; '.join(run.misfits[:MOST_WARNINGS])}"]
+    texts = []
+    if run.fits:
+        texts.append("yes")
+        for resource, share in fullest(run)[:1]:
+            texts.append(f"{resource} {percent(share)} full")
+    else:
+        texts.append(f"no: {'; '.join(run.misfits[:MOST_WARNINGS])}")
     if run.own.get("cost_usd") is not None:
-        of = "of parts" if run.own.get("area_mm2") is not None else "in a shop"
-        texts.append(f"{interval_text('cost_usd', run.own.get)} USD {of}")
+        # Of a chip of the design, which has an area, the price is that of its parts.
+        price = "of parts" if run.own.get("area_mm2") is not None else "in a shop"
+        texts.append(f"{interval_text('cost_usd', run.own.get)} USD {price}")
     return "; ".join(texts)
 
 
@@ -491,18 +556,20 @@ def _left_out(run: StoredRun) -> str:
     model = run.spec().model
     sample = model.sample
     if sample is not None:
-        has_stated_times = bool(sample.encoder_s or sample.decoder_s)
         around = around_network(model)
-        return f"nothing; the stated {around} are included" if has_stated_times else around
-    pixels = "tokenizer"
-    amount = f"{percent(run.head_s / run.own.latency_s)} of the time"
+        if sample.encoder_s or sample.decoder_s:
+            return f"nothing; the stated {around} are included"
+        return around
     if run.video.kind == "video":
-        pixels = "pixel decoding"
-        amount = f"{number(run.head_s / run.videos_per_batch)} s per video"
+        left_out = "pixel decoding"
+        head_time = f"{number(run.head_s / run.videos_per_batch)} s per video"
+    else:
+        left_out = "tokenizer"
+        head_time = f"{percent(run.head_s / run.own.latency_s)} of the time"
     if run.head_included:
-        return f"{pixels}; the head is included ({amount})"
+        return f"{left_out}; the head is included ({head_time})"
     misfit = ", but it does not fit" if run.head_misfits else ""
-    return f"the head (+{amount}{misfit}), {pixels}"
+    return f"the head (+{head_time}{misfit}), {left_out}"
 
 
 def _columns(run: StoredRun) -> tuple[str, dict[str, str]]:
@@ -510,60 +577,68 @@ def _columns(run: StoredRun) -> tuple[str, dict[str, str]]:
 
     A headline metric from outside has a column, too.
     """
-    of_bars = "seconds_per_video"
-    columns = {
-        "expected_seconds_per_video": "expected",
-        "seconds_per_video": "simulated",
-        "speedup": "speed-up",
-        "energy_per_video_j": "joules",
-    }
     if run.video.kind == "text":
-        of_bars = "tokens_per_s"
+        bar_metric = "tokens_per_s"
         columns = {
             "expected_tokens_per_s": "expected",
             "tokens_per_s": "simulated",
             "first_token_s": "first [s]",
             "energy_per_token_j": "J/token",
         }
+    else:
+        bar_metric = "seconds_per_video"
+        columns = {
+            "expected_seconds_per_video": "expected",
+            "seconds_per_video": "simulated",
+            "speedup": "speed-up",
+            "energy_per_video_j": "joules",
+        }
     columns["memory_sustained_share"] = "memory busy"
     for metric in headline(run.video.kind):
-        if metric.name not in (*columns, *FULL_ONLY):
+        if metric.name not in columns and metric.name not in FULL_ONLY:
             columns[metric.name] = metric.short or metric.heading
-    return of_bars, columns
+    return bar_metric, columns
 
 
 def _cell(policy: StoredPolicy, name: str) -> Figure:
     """A figure of a policy; a bound is expected on no board."""
     if policy.is_bound and name.startswith("expected_"):
         return Figure("-", None)
-    return Figure(policy.text(name), _value(policy, name))
-
-
-def _value(policy: StoredPolicy, name: str) -> float | None:
     value = policy.get(name)
-    return None if isinstance(value, str) else value
+    return Figure(policy.text(name), None if isinstance(value, str) else value)
 
 
 def _changes(changes: Sequence[tuple[Elasticity, float]]) -> str:
-    """Changes of a time by resource, the largest first, and the resources that change nothing."""
+    """Changes of a time by resource, the largest first, and the resources that change nothing.
+
+    Args:
+        changes: A resource, and the change of the time for 10 % more of it, each.
+    """
     texts = []
-    without = []
-    simulated = [(each, change * each.enlargement / 0.1) for each, change in changes]
-    for each, change in sorted(simulated, key=lambda change: change[1]):
-        name = SHORT_RESOURCES.get(each.resource, each.resource)
+    without_effect = []
+    simulated = []
+    for elasticity, change_per_10_percent in changes:
+        change = change_per_10_percent * elasticity.enlargement / 0.1
+        simulated.append((elasticity, change))
+    simulated.sort(key=lambda elasticity_and_change: elasticity_and_change[1])
+    for elasticity, change in simulated:
+        name = SHORT_RESOURCES.get(elasticity.resource, elasticity.resource)
         text = signed_percent(change, digits=1)
         if text == signed_percent(0.0, digits=1):
-            without.append(name)
-        elif abs(each.enlargement - 0.1) > STEP:
-            texts.append(f"{each.simulated} {text}")
+            without_effect.append(name)
+        elif abs(elasticity.enlargement - 0.1) > STEP:
+            texts.append(f"{elasticity.simulated} {text}")
         else:
             texts.append(f"{name} {text}")
-    buffers = [name for name in without if name.endswith(" buffer")]
+    buffers = [name for name in without_effect if name.endswith(" buffer")]
     if len(buffers) == N_BUFFERS:
-        without = [*(name for name in without if name not in buffers), "buffers"]
-    lists = [", ".join(texts)] if texts else []
-    if without:
-        lists.append(f"{', '.join(without)} {percent(0.0)}")
+        without_effect = [name for name in without_effect if name not in buffers]
+        without_effect.append("buffers")
+    lists = []
+    if texts:
+        lists.append(", ".join(texts))
+    if without_effect:
+        lists.append(f"{', '.join(without_effect)} {percent(0.0)}")
     return "; ".join(lists)
 
 

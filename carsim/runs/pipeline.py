@@ -18,6 +18,7 @@ from carsim.decisions.attention import ATTENTION, PLAIN, AttentionPolicy
 from carsim.decisions.choose import Sources
 from carsim.decisions.trace import Trace, load_trace
 from carsim.decisions.trace.file import as_own
+from carsim.decisions.trace.meta import STATED
 from carsim.decisions.trace.stated import stated_trace
 from carsim.design import Design, override
 from carsim.design.load import for_work
@@ -160,6 +161,9 @@ def check_forwards(design: Design, trace: Trace) -> None:
         problem = f"has {trace.n_steps} forwards, and {sample.in_words} take {sample.forwards}"
         cure = "set model.sample.chunks and model.sample.steps to those of the trace"
         raise InputError(trace.name, problem, cure)
+    if sample.irregular and trace.meta.origin != STATED:
+        problem = f"was captured chunk by chunk, and model.sample.{sample.irregular} says otherwise"
+        raise InputError(trace.name, problem, f"leave out {sample.irregular}, or the trace")
 
 
 def check_sample(design: Design) -> None:
@@ -187,9 +191,14 @@ def check_sample(design: Design) -> None:
         ]
         cure = f"take {PLAIN.kind!r}, or a policy that masks forwards: {', '.join(masks)}"
         raise InputError("policy.attention.kind", problem, cure)
-    assert design.model.sample is not None
+    sample = design.model.sample
+    assert sample is not None
+    if sample.irregular and attention.kind != PLAIN.kind:
+        problem = f"{attention.kind!r} is of chunks that pass one at a time, over a cache"
+        cure = f"take {PLAIN.kind!r}, or leave out model.sample.{sample.irregular}"
+        raise InputError("policy.attention.kind", problem, cure)
     try:
-        attention.check_forwards(in_chunks=design.model.sample.chunk_frames is not None)
+        attention.check_forwards(in_chunks=sample.chunk_frames is not None)
     except FieldError as error:
         raise InputError(f"policy.attention.{error.field}", error.problem, error.cure) from None
 

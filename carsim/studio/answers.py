@@ -24,10 +24,11 @@ from carsim.report.figures.looks import look_of
 from carsim.report.figures.roofline import roofline_plot
 from carsim.report.figures.slices import layer_plot, record_layer, waits_table
 from carsim.report.html import fragment, unbroken
-from carsim.report.run_page import tile_changes, tiles
+from carsim.report.run_page import TileChange, tile_changes, tiles
 from carsim.report.run_tables import fit_table, held, limits_note, limits_table
 from carsim.report.run_words import Section
 from carsim.report.screen import facts
+from carsim.report.stored import StoredRun
 from carsim.report.stored_study import read_study
 from carsim.report.target import target_sections
 from carsim.studio import sweep, view
@@ -45,14 +46,25 @@ CONTROLS = (*FIELDS, "set", "store", *SWEPT)
 """Controls below which a refusal is told."""
 
 CHANGED = (
-    *("url.search", "shown.data", "trouble.children", "store.value", "pinned.hidden"),
-    *(f"{key}.value" for key in (*FIELDS, *SWEPT)),
+    "url.search",
+    "shown.data",
+    "trouble.children",
+    "store.value",
+    "pinned.hidden",
+    *(f"{key}.value" for key in FIELDS),
+    *(f"{key}.value" for key in SWEPT),
     *(f"{key}-slider.value" for key in SLIDERS),
-    *(f"of-{made}.hidden" for made in KINDS),
+    *(f"of-{kind}.hidden" for kind in KINDS),
     *(f"{key}.options" for key in MENUS),
     *(f"{key}-error.children" for key in CONTROLS),
-    *(f"{key}.children" for key in ("title", "tiles", "misfit", "limits", "answer", "command")),
-    *(f"{key}.children" for key in ("breakdown-place", "roofline-place")),
+    "title.children",
+    "tiles.children",
+    "misfit.children",
+    "limits.children",
+    "answer.children",
+    "command.children",
+    "breakdown-place.children",
+    "roofline-place.children",
 )
 """Properties that answer at once."""
 
@@ -90,7 +102,7 @@ class Answers:
         """
         point = self._point(self._state(search))
         plot = breakdown_plot(shown_policies({"": point.run}))
-        looks = {part.name: look_of(part.name).css for part in plot.panels[0].series}
+        looks = {series.name: look_of(series.name).css for series in plot.panels[0].series}
         return fragment(
             "first.html", title=_title(point), tiles=tiles(point.run), plot=plot, looks=looks
         )
@@ -119,10 +131,13 @@ class Answers:
         before = self._point(state)
         if shown is None or trigger in (None, "url"):
             return {} if state.query == shown else self._everything(state, before, shown, there)
-        key, text = str(trigger), str(values.get(str(trigger)) or "").strip()
         if trigger == "slid" and slid is not None:
-            key, stop = slid["key"], int(slid["value"])
+            key = slid["key"]
+            stop = int(slid["value"])
             text = str(stop) if key in PLACES else FIELDS[key].options[stop]
+        else:
+            key = str(trigger)
+            text = str(values.get(key) or "").strip()
         try:
             after = _after(state, before, key, text)
             if after.query == state.query:
@@ -163,30 +178,33 @@ class Answers:
             return {"target-error.children": f"the model of {state.design} has no preset"}
         try:
             wanted = Wanted(state.work, Expression(text, "target", SAY), model=model)
-            found = target_sections(wanted, search_target(wanted, most_splits=MOST_SPLITS))
+            machines = search_target(wanted, most_splits=MOST_SPLITS)
+            sections = view.sections(target_sections(wanted, machines))
         except InputError as error:
             return {"target-error.children": str(error.named())}
-        return {"machines.children": view.sections(found), "target-error.children": ""}
+        return {"machines.children": sections, "target-error.children": ""}
 
     @through_the_gate
     def timeline(self, shown: str, there: str | None) -> Parts:
         """One layer of one step."""
         state = self._state(shown)
         point = self._point(state)
-        row = point.report.chosen
-        steps, layers = row.simulation.plan.n_steps, point.design.model.body.n_layers
-        step, layer = _chosen(state.step, steps), _chosen(state.layer, layers)
-        shown_step = record_layer(point.report, step, layer)
-        plot = replace(layer_plot(shown_step), misfit=not point.run.fits)
-        waits = waits_table(shown_step)
-        table = view.table_of(waits, "the longest waits") if waits.rows else []
-        parts: Parts = {
-            "step.max": steps - 1,
-            "step.value": shown_step.step,
-            "layer.max": layers - 1,
-        }
-        parts |= {"layer.value": shown_step.layer, "waits.children": table}
-        return view.drawn("timeline", plot, there) | parts
+        steps = point.report.chosen.simulation.plan.n_steps
+        layers = point.design.model.body.n_layers
+        layer_step = record_layer(
+            point.report,
+            step=_chosen(state.step, steps),
+            layer=_chosen(state.layer, layers),
+        )
+        plot = replace(layer_plot(layer_step), misfit=not point.run.fits)
+        waits = waits_table(layer_step)
+        parts = view.drawn("timeline", plot, there)
+        parts["step.max"] = steps - 1
+        parts["step.value"] = layer_step.step
+        parts["layer.max"] = layers - 1
+        parts["layer.value"] = layer_step.layer
+        parts["waits.children"] = view.table_of(waits, "the longest waits") if waits.rows else []
+        return parts
 
     @through_the_gate
     def resolved(self, shown: str) -> Parts:
@@ -198,16 +216,17 @@ class Answers:
         """Pinned designs beside this one."""
         state = self._state(shown)
         point = self._point(state)
-        parts: list[Any] = []
-        for pinned in map(TabState.of_query, state.pins):
+        elements: list[Any] = []
+        for query in state.pins:
+            pinned = TabState.of_query(query)
             comparison = RunComparison(self._point(pinned).run, point.run)
-            what, changed = spec_table(comparison), changed_table(comparison)
-            tables = view.table_of(what, "what differs"), view.table_of(changed, "figures of both")
-            parts += [
-                html.P(f"{pinned.title} (A), and this design (B): {headline(comparison)}"),
-                html.Details([html.Summary("What differs, and figures that changed"), *tables]),
-            ]
-        return {"comparison.children": parts}
+            summary = html.Summary("What differs, and figures that changed")
+            fields = view.table_of(spec_table(comparison), "what differs")
+            figures = view.table_of(changed_table(comparison), "figures of both")
+            sentence = f"{pinned.title} (A), and this design (B): {headline(comparison)}"
+            elements.append(html.P(sentence))
+            elements.append(html.Details([summary, fields, figures]))
+        return {"comparison.children": elements}
 
     @through_the_gate
     def front(self, shown: str, fronted: Sequence[str] | None, ticks: int | None) -> Parts:
@@ -219,8 +238,12 @@ class Answers:
             ticks: How often the page has looked for further points, which a sweep may add.
         """
         name = self._state(shown).store
-        nothing: Parts = {"front-section.hidden": True, "explored.data": None}
-        nothing |= {"fronted.data": None, "tick.disabled": True}
+        nothing: Parts = {
+            "front-section.hidden": True,
+            "explored.data": None,
+            "fronted.data": None,
+            "tick.disabled": True,
+        }
         if not name:
             return nothing if fronted else {}
         try:
@@ -261,86 +284,136 @@ class Answers:
         return TabState.of_query(search, self.start.design)
 
     def _point(self, state: TabState) -> SimulatedPoint:
+        """The simulated design of a state."""
         return point_of(state, self.reach)
 
     def _everything(
         self, state: TabState, point: SimulatedPoint, shown: str | None, there: str | None
     ) -> Parts:
         """All that follows from a state; results only where they are not shown yet."""
-        parts: Parts = {"url.search": state.query, "shown.data": state.query}
-        parts |= {"trouble.children": "", "store.value": state.store}
-        parts |= {f"{key}.value": getattr(state, key) for key in SWEPT}
-        parts |= {f"of-{made}.hidden": made != point.run.video.kind for made in KINDS}
-        parts |= {f"{key}-error.children": "" for key in CONTROLS}
+        parts: Parts = {
+            "url.search": state.query,
+            "shown.data": state.query,
+            "trouble.children": "",
+            "store.value": state.store,
+        }
+        for key in SWEPT:
+            parts[f"{key}.value"] = getattr(state, key)
+        for kind in KINDS:
+            parts[f"of-{kind}.hidden"] = kind != point.run.video.kind
+        for key in CONTROLS:
+            parts[f"{key}-error.children"] = ""
         for key, field in FIELDS.items():
-            text = parts[f"{key}.value"] = field.text(state, point.design)
+            text = field.text(state, point.design)
+            parts[f"{key}.value"] = text
             if field.is_menu:
                 parts[f"{key}.options"] = _options(field.options, text)
             elif field.choices:
                 parts[f"{key}-slider.value"] = _nearest(field.options, text)
-        seen = TabState.of_query(shown) if shown else None
-        if seen is None or (seen.point, seen.pins) != (state.point, state.pins):
+        before = TabState.of_query(shown) if shown else None
+        if before is None or before.point != state.point or before.pins != state.pins:
             parts |= self._results(state, point, there)
         return parts
 
     def _results(self, state: TabState, point: SimulatedPoint, there: str | None) -> Parts:
-        run, design = point.run, point.design
-        pins = map(TabState.of_query, state.pins)
-        pinned = {f"pinned: {each.title}": self._point(each).run for each in pins}
+        """Results of a state: figures, tables, texts and the command.
+
+        Args:
+            state: The state.
+            point: Its simulated design.
+            there: Name of the first graph, if it is there already.
+        """
+        run = point.run
+        pinned_runs: dict[str, StoredRun] = {}
+        for query in state.pins:
+            pinned = TabState.of_query(query)
+            pinned_runs[f"pinned: {pinned.title}"] = self._point(pinned).run
         policies = shown_policies({"": run})
-        policies += [Shown(name, other.own, other) for name, other in pinned.items()]
-        misfits = [f"MISFIT: {run.design} does not fit {design.board.name}.", *run.misfits]
-        misfits += [f"Cure: {cure}." for cure in point.report.fit.cures]
+        changes: list[TileChange] = []
+        for name, pinned_run in pinned_runs.items():
+            policies.append(Shown(name, pinned_run.own, pinned_run))
+            changes = tile_changes(run, pinned_run)  # those from the last pin are shown
         limits: list[Section] = [
             ("What limits each phase", [limits_table(run), limits_note(run)]),
             ("What is full", [fit_table(run), *held(run)]),
         ]
-        told = (f"{fact.label[0].upper() + fact.label[1:]}: {fact.text}." for fact in facts(run))
-        said = (*told, *run.warnings)
-        notes = [html.P(unbroken(text)) for text in run.notes]
-        folded = [html.Details([html.Summary("Notes on the model"), *notes])] if notes else []
-        changes = [tile_changes(run, other) for other in pinned.values()][-1:]
-        return {
+        parts: Parts = {
             "title.children": _title(point),
-            "tiles.children": view.tiles_of(tiles(run), *changes),
-            "misfit.children": "" if run.fits else view.alert(misfits),
+            "tiles.children": view.tiles_of(tiles(run), changes),
+            "misfit.children": "" if run.fits else view.alert(_misfits(point)),
             "limits.children": view.sections(limits),
-            "answer.children": [*(html.P(unbroken(text)) for text in said), *folded],
+            "answer.children": _answer(run),
             "command.children": self.command_of(state),
             "pinned.hidden": not state.pins,
-            **view.drawn("breakdown", breakdown_plot(policies), there),
-            **view.drawn("roofline", roofline_plot(policies), there),
         }
+        parts |= view.drawn("breakdown", breakdown_plot(policies), there)
+        parts |= view.drawn("roofline", roofline_plot(policies), there)
+        return parts
 
 
 # -------------------------------------------------------------------- private
 
 
 def _title(point: SimulatedPoint) -> str:
+    """Design, board and policy."""
     return f"{point.run.design} on {point.design.board.name}: {point.run.own.policy}"
+
+
+def _misfits(point: SimulatedPoint) -> list[str]:
+    """Sentences on a design that does not fit: that it is so, by how much, and cures."""
+    sentences = [f"MISFIT: {point.run.design} does not fit {point.design.board.name}."]
+    sentences += point.run.misfits
+    sentences += [f"Cure: {cure}." for cure in point.report.fit.cures]
+    return sentences
+
+
+def _answer(run: StoredRun) -> list[Any]:
+    """Paragraphs of the first screen and of the warnings, and the notes, folded."""
+    paragraphs = []
+    for fact in facts(run):
+        label = fact.label[0].upper() + fact.label[1:]
+        paragraphs.append(html.P(unbroken(f"{label}: {fact.text}.")))
+    paragraphs += [html.P(unbroken(warning)) for warning in run.warnings]
+    notes = [html.P(unbroken(note)) for note in run.notes]
+    if notes:
+        paragraphs.append(html.Details([html.Summary("Notes on the model"), *notes]))
+    return paragraphs
 
 
 def _refused(key: str, text: str, error: InputError) -> Parts:
     """A refusal below its control, which keeps what was asked for."""
-    told = str(error.named())
+    refusal = str(error.named())
     if key not in CONTROLS:
-        return {"trouble.children": view.alert([told])}
-    told = told.removeprefix(f"{key}: ")  # the control stands for the parameter
-    return {f"{key}-error.children": told} | ({f"{key}.value": text} if key in FIELDS else {})
+        return {"trouble.children": view.alert([refusal])}
+    # The text stands below its control, which names the parameter.
+    parts: Parts = {f"{key}-error.children": refusal.removeprefix(f"{key}: ")}
+    if key in FIELDS:
+        parts[f"{key}.value"] = text
+    return parts
 
 
 def _after(state: TabState, before: SimulatedPoint, key: str, text: str) -> TabState:
-    """The state after a control was used."""
+    """The state after a control was used.
+
+    Args:
+        state: The state before.
+        before: Its simulated design.
+        key: The control.
+        text: Its text.
+    """
     if key in FIELDS:
         return FIELDS[key].set(state, before.design, text)
-    if key == "set":
+    if key == "set" and text:
         path, _, value = text.partition("=")
-        return state.with_change(path.strip(), value.strip()) if text else state
+        return state.with_change(path.strip(), value.strip())
     if key in ("store", *PLACES, *SWEPT):
         return state.with_option(key, text)
     if key == "pin":
-        return replace(state, pins=tuple(dict.fromkeys((*state.pins, state.point.query))))
-    return replace(state, pins=()) if key == "unpin" else state
+        pins = dict.fromkeys((*state.pins, state.point.query))  # each design once
+        return replace(state, pins=tuple(pins))
+    if key == "unpin":
+        return replace(state, pins=())
+    return state
 
 
 def _chosen(text: str, count: int) -> int | None:
@@ -357,10 +430,15 @@ def _nearest(options: list[str], text: str) -> int:
     if text in options:
         return options.index(text)
     value = number_or(text, 0.0)
-    return min(range(len(options)), key=lambda at: abs(number_or(options[at], 0.0) - value))
+
+    def distance(stop: int) -> float:
+        """Distance of a stop from the value; texts that are no numbers count as 0."""
+        return abs(number_or(options[stop], 0.0) - value)
+
+    return min(range(len(options)), key=distance)
 
 
 def _options(options: list[str], text: str) -> list[dict[str, str]]:
     """The entries of a menu, the present one among them."""
-    named = options if text in options else [text, *options]
-    return [{"label": each or NONE, "value": each} for each in named]
+    values = options if text in options else [text, *options]
+    return [{"label": value or NONE, "value": value} for value in values]

@@ -28,8 +28,14 @@ SOON_S = 1.0
 """Seconds that the page waits for its first answer; its scripts take two to be loaded."""
 
 FRONTED = (
-    *("front-section.hidden", "front-title.children", "explored.data", "worth.children"),
-    *("near.children", "fronted.data", "tick.disabled", "store-error.children"),
+    "front-section.hidden",
+    "front-title.children",
+    "explored.data",
+    "worth.children",
+    "near.children",
+    "fronted.data",
+    "tick.disabled",
+    "store-error.children",
 )
 """Properties that show the points of a sweep."""
 
@@ -68,7 +74,8 @@ def make_app(at_once: Ask, later: Ask) -> Dash:
     app.index_string = app.index_string.replace("<html>", '<html lang="en">').replace(
         "{%css%}", f"{early}{style}{{%css%}}"
     )
-    app.layout, app.interpolate_index = layout, partial(_index, app.interpolate_index, at_once)
+    app.layout = layout
+    app.interpolate_index = partial(_index, app.interpolate_index, at_once)
     _answer_at_once(app, at_once)
     _answer_later(app, at_once, later)
     act_in_the_browser(app)
@@ -77,22 +84,24 @@ def make_app(at_once: Ask, later: Ask) -> Dash:
 
 def _index(page: Callable[..., str], ask: Ask, **parts: str) -> str:
     """The page, with an answer that needs no script if there is one soon; else scripts say why."""
-    found: SimpleQueue[str] = SimpleQueue()
+    first_answers: SimpleQueue[str] = SimpleQueue()
 
     def answer(search: str) -> None:
         try:
-            found.put(ask("first", search))
+            first_answers.put(ask("first", search))
         except CarsimError:
-            found.put("")
+            first_answers.put("")
 
     search = f"?{request.query_string.decode('ascii', 'replace')}"
     Thread(target=answer, args=(search,), daemon=True).start()
     with suppress(Empty):
-        parts["app_entry"] = found.get(timeout=SOON_S) + parts["app_entry"]
+        parts["app_entry"] = first_answers.get(timeout=SOON_S) + parts["app_entry"]
     return page(**parts)
 
 
 def _answer_at_once(app: Dash, ask: Ask) -> None:
+    """Register the callback for any change of address or controls."""
+
     @app.callback(
         output=_outputs(CHANGED),
         inputs={
@@ -106,61 +115,141 @@ def _answer_at_once(app: Dash, ask: Ask) -> None:
         running=_sign("busy"),
     )
     def change(search: Any, values: Any, slid: Any, clicks: Any, shown: Any, there: Any) -> Parts:
-        return _told(CHANGED, ask, "change", ctx.triggered_id, search, values, slid, shown, there)
+        return _answered(
+            CHANGED, partial(ask, "change", ctx.triggered_id), search, values, slid, shown, there
+        )
 
 
 def _answer_later(app: Dash, at_once: Ask, later: Ask) -> None:
-    def answer(
-        ask: Ask, method: str, parts: Sequence[str], *more: Any, sign: str = "", once: bool = False
-    ) -> None:
-        """Answer whenever a state is shown; once, when a user does something about it."""
-        shown_by = State("shown", "data") if once else Input("later", "data")
-        how = {"running": _sign(sign) if sign else None, "prevent_initial_call": once}
+    """Register the callbacks that follow an answer, and those of single buttons.
 
-        @app.callback(_outputs(parts, allow_duplicate=once), [shown_by, *more], **how)
-        def follow(shown: str | None, *given: Any) -> Parts:
-            if shown is None:
-                raise PreventUpdate
-            return _told(parts, ask, method, shown, *given)
+    Args:
+        app: The page.
+        at_once: Asked for what is simulated already.
+        later: Asked for what takes longer.
+    """
+    _answer_each_state(
+        app,
+        partial(later, "sweep"),
+        ["sweep-place.children"],
+        inputs=[_there("sweep")],
+        sign="sweep-busy",
+    )
+    timeline = ["timeline-place.children", "waits.children"]
+    timeline += ["step.max", "step.value", "layer.max", "layer.value"]
+    _answer_each_state(app, partial(at_once, "timeline"), timeline, inputs=[_there("timeline")])
+    _answer_each_state(app, partial(at_once, "resolved"), ["yaml.children"])
+    _answer_each_state(app, partial(at_once, "comparison"), ["comparison.children"])
+    _answer_each_state(
+        app,
+        partial(later, "front"),
+        FRONTED,
+        inputs=[State("fronted", "data"), Input("tick", "n_intervals")],
+    )
+    _answer_on_request(
+        app,
+        partial(at_once, "open_point"),
+        ["url.search", "trouble.children"],
+        trigger=Input("opened", "data"),
+        sign="busy",
+    )
+    _answer_on_request(
+        app,
+        partial(later, "tricks"),
+        ["tricks.children"],
+        trigger=Input("list-tricks", "n_clicks"),
+        sign="tricks-busy",
+    )
+    _answer_on_request(
+        app,
+        partial(later, "target"),
+        ["machines.children", "target-error.children"],
+        trigger=Input("target", "value"),
+        sign="target-busy",
+    )
 
-    places = [f"{key}.{what}" for key in ("step", "layer") for what in ("max", "value")]
-    answer(later, "sweep", ["sweep-place.children"], _there("sweep"), sign="sweep-busy")
-    shown = ["timeline-place.children", "waits.children", *places]
-    answer(at_once, "timeline", shown, _there("timeline"))
-    answer(at_once, "resolved", ["yaml.children"])
-    answer(at_once, "comparison", ["comparison.children"])
-    fronted = State("fronted", "data")
-    answer(later, "front", FRONTED, fronted, Input("tick", "n_intervals"))
-    opened, asked_for = ["url.search", "trouble.children"], Input("opened", "data")
-    answer(at_once, "open_point", opened, asked_for, sign="busy", once=True)
-    listed, asked = ["tricks.children"], Input("list-tricks", "n_clicks")
-    answer(later, "tricks", listed, asked, sign="tricks-busy", once=True)
-    sized, target = ["machines.children", "target-error.children"], Input("target", "value")
-    answer(later, "target", sized, target, sign="target-busy", once=True)
+
+def _answer_each_state(
+    app: Dash,
+    ask: Ask,
+    outputs: Sequence[str],
+    inputs: Sequence[Input | State] = (),
+    sign: str = "",
+) -> None:
+    """Register a callback that answers whenever a state is shown.
+
+    Args:
+        app: The page.
+        ask: Called with the state and the values of the inputs.
+        outputs: Properties that the answer can have.
+        inputs: Further properties that the answer depends on.
+        sign: Name of the sign that the server computes; empty for none.
+    """
+
+    @app.callback(
+        _outputs(outputs),
+        [Input("later", "data"), *inputs],
+        running=_sign(sign) if sign else None,
+        prevent_initial_call=False,
+    )
+    def answer_state(shown: str | None, *values: Any) -> Parts:
+        if shown is None:
+            raise PreventUpdate
+        return _answered(outputs, ask, shown, *values)
 
 
-def _told(parts: Sequence[str], ask: Ask, *question: Any) -> Parts:
+def _answer_on_request(
+    app: Dash, ask: Ask, outputs: Sequence[str], trigger: Input, sign: str
+) -> None:
+    """Register a callback that answers when a user asks for something.
+
+    Args:
+        app: The page.
+        ask: Called with the state that is shown and the value of the trigger.
+        outputs: Properties that the answer can have; other callbacks may set them, too.
+        trigger: Property that changes when a user asks.
+        sign: Name of the sign that the server computes.
+    """
+
+    @app.callback(
+        _outputs(outputs, allow_duplicate=True),
+        [State("shown", "data"), trigger],
+        running=_sign(sign),
+        prevent_initial_call=True,
+    )
+    def answer_request(shown: str | None, value: Any) -> Parts:
+        if shown is None:
+            raise PreventUpdate
+        return _answered(outputs, ask, shown, value)
+
+
+def _answered(outputs: Sequence[str], ask: Ask, *question: Any) -> Parts:
     """The answer to a question, as outputs; properties of parts that may be absent are set aside.
 
     Args:
-        parts: The outputs.
+        outputs: The outputs.
         ask: Whom to ask.
-        question: The method and its arguments.
+        question: What the answer depends on.
     """
     try:
-        found = ask(*question)
+        answer = ask(*question)
     except InputError as error:
-        found = {"trouble.children": view.alert([str(error.named())])}
-    if not found:
+        answer = {"trouble.children": view.alert([str(error.named())])}
+    if not answer:
         raise PreventUpdate
-    for part in found.keys() - set(parts):
-        key, _, what = part.rpartition(".")
-        set_props(key, {what: found[part]})
-    return {part: found.get(part, no_update) for part in parts}
+    for name in answer.keys() - set(outputs):
+        element, _, property_name = name.rpartition(".")
+        set_props(element, {property_name: answer[name]})
+    return {name: answer.get(name, no_update) for name in outputs}
 
 
-def _outputs(parts: Sequence[str], **options: bool) -> dict[str, Output]:
-    return {part: Output(*part.rsplit(".", 1), **options) for part in parts}
+def _outputs(names: Sequence[str], *, allow_duplicate: bool = False) -> dict[str, Output]:
+    """Outputs of a callback by name, which is that of an element, a dot and a property."""
+    outputs = {}
+    for name in names:
+        element, _, property_name = name.rpartition(".")
+        outputs[name] = Output(element, property_name, allow_duplicate=allow_duplicate)
+    return outputs
 
 
 def _sign(key: str) -> list[tuple[Output, bool, bool]]:

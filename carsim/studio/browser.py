@@ -62,8 +62,9 @@ EXPLORE = """points => {
 
 def act_in_the_browser(app: Dash) -> None:
     """Register what needs no answer of the server."""
-    sliders = [Input(key, "value") for key in (*(f"{key}-slider" for key in SLIDERS), *PLACES)]
-    clicks = [Input(f"copy-{what}", "n_clicks") for what in ("link", "command", "yaml")]
+    sliders = [Input(f"{key}-slider", "value") for key in SLIDERS]
+    sliders += [Input(key, "value") for key in PLACES]
+    clicks = [Input(f"copy-{text}", "n_clicks") for text in ("link", "command", "yaml")]
     texts = [State(key, "children") for key in ("command", "yaml")]
     app.clientside_callback(SETTLE, Output("done", "title"), *sliders)
     explained = Input("timeline", "clickData", allow_optional=True)

@@ -28,7 +28,7 @@ def leading_to(address: str) -> str:
 
 @contextmanager
 def file_leading_to(address: str) -> Iterator[Path]:
-    """The same in a file, which is removed in the end."""
+    """A page that leads to an address, in a file, which is removed in the end."""
     with tempfile.NamedTemporaryFile(  # its mode is 0600 from the first moment on
         "w", prefix="carsim-studio-", suffix=".html", encoding="utf-8", delete=False
     ) as file:

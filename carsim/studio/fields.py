@@ -40,7 +40,10 @@ TAUS = ("captured", "0.5", "1", "1.9", "2.7", "4.25", "5.6", "8", "inf")
 WORK = "workload."
 """Paths that begin so are fields of the workload."""
 
-MEMORY, ARRAY, KIND = "board.memories.{weights}", "machine.array", "{{kind: {}}}"
+MEMORY = "board.memories.{weights}"
+ARRAY = "machine.array"
+KIND = "{{kind: {}}}"
+"""Form of a value that is a section of its own, of which a menu sets the kind."""
 
 T = TypeVar("T")
 Choices = Sequence[str] | Callable[[], Sequence[str]]
@@ -123,9 +126,9 @@ class Field:
                 return state
             state = replace(state, workload="")  # its sample is that of the model that it names
         is_preset = self.path in PRESET_PATHS
-        usual = self.text(TabState(state.design), design if is_preset else base_of(state))
-        is_same = text == usual or (is_preset and not text)
-        after = state.with_change(path, None if is_same else self.form.format(text))
+        unchanged_text = self.text(TabState(state.design), design if is_preset else base_of(state))
+        is_unchanged = text == unchanged_text or (is_preset and not text)
+        after = state.with_change(path, None if is_unchanged else self.form.format(text))
         return _keeping(after, design) if is_preset else after
 
 
@@ -160,10 +163,11 @@ def _work(state: TabState, design: Design, made: str) -> Workload:
 
 def _asked(state: TabState, design: Design, field: Field) -> str:
     """A field of the workload, or its first and last ``context``; empty where it has none."""
-    made = state.work.kind if state.work is not None else design.model.makes
-    if state.trace or made != field.made:
+    kind = state.work.kind if state.work is not None else design.model.makes
+    if state.trace or kind != field.made:
         return ""
-    work, name = _work(state, design, field.made), field.path.removeprefix(WORK)
+    work = _work(state, design, field.made)
+    name = field.path.removeprefix(WORK)
     if name == "context":
         first = (work.prompt or 0) + 1
         return f"{first}:{first + (work.tokens or 1) - 1}"
@@ -177,21 +181,22 @@ def _asking(state: TabState, design: Design, field: Field, text: str) -> str:
     Raises:
         InputError: No such workload.
     """
-    work, name = _work(state, design, field.made), field.path.removeprefix(WORK)
+    work = _work(state, design, field.made)
+    name = field.path.removeprefix(WORK)
     if name == "context":
         ends = text.split(":")
         if not all(end.strip().isdecimal() for end in ends) or len(ends) > 2:
             raise InputError(name, f"got {shown(text)}", "write 4096, or 1024:4096")
         return Workload.at_contexts(*map(int, ends)).text
-    changes: dict[str, Any] = {name: parse_yaml(text, name) if text else None}
-    return replace(work, **changes).text
+    value = parse_yaml(text, name) if text else None
+    return replace(work, **{name: value}).text
 
 
 def _preset_of(state: TabState, section: str) -> str:
     """The preset that a section of the design's file starts from; empty for none."""
-    raw, _ = read_design(state.design)
-    given = raw[section]
-    return str(given.get("preset", "")) if isinstance(given, Mapping) else ""
+    design_file, _ = read_design(state.design)
+    content = design_file[section]
+    return str(content.get("preset", "")) if isinstance(content, Mapping) else ""
 
 
 def _keeping(state: TabState, before: Design) -> TabState:
@@ -249,7 +254,9 @@ GROUPS: Mapping[str, tuple[Field, ...]] = {
     ),
     "Policy": (
         Field("schedule", "schedule", "policy.schedule", lambda: list(SCHEDULES), True),
-        Field("attention", "attention", "policy.attention", lambda: list(ATTENTION), True, KIND),
+        Field(
+            "attention", "attention", "policy.attention", lambda: list(ATTENTION), True, form=KIND
+        ),
         Field("tau", "tau", "policy.tau", TAUS),
         Field("scope", "decisions by", "policy.decision_scope", get_args(Scope), True),
     ),

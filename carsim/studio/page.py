@@ -1,6 +1,6 @@
 """The empty page: the answer, the controls, and places of the figures."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dash import dcc, html
@@ -35,35 +35,58 @@ def layout() -> html.Div:
         html.Span(id="done", role="status"),
         _sign("busy"),
     ]
-    more = [
-        html.Legend("Anything else"),
-        _labelled("set", "any field and its value", _text("set", EXAMPLE), width="wide"),
-        _labelled("store", "folder of a sweep", _text("store", "out"), width="wide"),
+    # Elements without a look: what the page remembers, a clock, and the address.
+    unseen = [
+        dcc.Store(id="shown"),
+        dcc.Store(id="later"),
+        dcc.Store(id="slid"),
+        dcc.Store(id="fronted"),
+        dcc.Store(id="explored"),
+        dcc.Store(id="opened"),
+        dcc.Interval(id="tick", interval=LIVE_MS, disabled=True),
+        dcc.Location(id="url", refresh=False),
     ]
-    groups = [_group(*each) for each in GROUPS.items()]
-    groups.append(html.Fieldset(more))
-    form = html.Form(groups, className="controls", **{"aria-label": "the design"})
-    head = [html.H1(TITLE), html.Nav(actions, **{"aria-label": "actions"})]
-    stores = [
-        dcc.Store(id=key) for key in ("shown", "later", "slid", "fronted", "explored", "opened")
-    ]
-    answered = [
+    header = html.Header([html.H1(TITLE), html.Nav(actions, **_described("actions"))])
+    figures = html.Div(_figures(), className="figures")
+    columns = html.Main([_answer(), _form(), figures])
+    return html.Div([*unseen, header, columns], className="studio")
+
+
+def _described(text: str) -> dict[str, str]:
+    """A description for those who cannot see; no name of an argument in Python has a hyphen."""
+    return {"aria-label": text}
+
+
+def _answer() -> html.Section:
+    """Places of the headline figures and of the texts around them."""
+    places = [
         html.Div(id="trouble", role="alert"),
         html.H2(id="title"),
         html.Div(id="tiles", className="tiles"),
         html.Div(id="misfit"),
         html.Div(id="answer"),
     ]
-    answer = html.Section(answered, className="answer", **{"aria-label": "the answer"})
-    columns = html.Main([answer, form, html.Div(_figures(), className="figures")])
-    stores.append(dcc.Interval(id="tick", interval=LIVE_MS, disabled=True))
-    stores.append(dcc.Location(id="url", refresh=False))
-    return html.Div([*stores, html.Header(head), columns], className="studio")
+    return html.Section(places, className="answer", **_described("the answer"))
+
+
+def _form() -> html.Form:
+    """The controls of the design."""
+    groups = [_group(name, fields) for name, fields in GROUPS.items()]
+    further = [
+        html.Legend("Anything else"),
+        _labelled("set", "any field and its value", _text("set", EXAMPLE), width="wide"),
+        _labelled("store", "folder of a sweep", _text("store", "out"), width="wide"),
+    ]
+    groups.append(html.Fieldset(further))
+    return html.Form(groups, className="controls", **_described("the design"))
 
 
 def _figures() -> list[Any]:
+    """Places of all figures and tables, with the controls beside them."""
     pins = [_button("unpin", "Forget what is pinned"), html.Div(id="comparison")]
-    places = [html.Label([html.Span(f"{key} of the timeline"), _slider(key, 0)]) for key in PLACES]
+    sliders = [
+        html.Label([html.Span(f"{key} of the timeline"), _slider(key, last=0)]) for key in PLACES
+    ]
     yaml = [_button("copy-yaml", "Copy"), html.Pre(id="yaml", tabIndex=0)]
     tricks = [_button("list-tricks", "Compare them"), _sign("tricks-busy"), html.Div(id="tricks")]
     target = [
@@ -81,7 +104,7 @@ def _figures() -> list[Any]:
         _sign("sweep-busy"),
         html.Div(id="sweep-place"),
         html.H2("One layer of one step"),
-        html.Div(places, className="places"),
+        html.Div(sliders, className="places"),
         html.Div(id="timeline-place"),
         html.P(HINT, id="timeline-told", className="told", role="status"),
         html.Div(id="waits"),
@@ -105,29 +128,31 @@ def _front() -> list[Any]:
 
 
 def _swept() -> Iterable[html.Div]:
-    fields = {
-        field.key: f"{group}: {field.title}"
-        for group, fields in GROUPS.items()
-        for field in fields
-        if field.choices and field.path != "trace"
-    }
-    left_out = {end for ends in INTERVALS.values() for end in ends}
-    figures = {
-        name: metric.heading
-        for name, metric in METRICS.items()
-        if metric.better and name not in left_out
-    }
-    for key, label, entries in (
-        ("over", "field", {"": "none"} | fields),
-        ("by", "second field", {"": "none"} | fields),
-        ("metric", "figure", {"": "the headline"} | figures),
-    ):
-        options = [{"label": text, "value": value} for value, text in entries.items()]
-        menu = dcc.Dropdown(id=key, options=options, clearable=False, maxHeight=320)
-        yield _labelled(key, label, menu, width="wide")
+    """Menus of a sweep in place: its fields, and its figure."""
+    fields = {"": "none"}
+    for group, members in GROUPS.items():
+        for field in members:
+            if field.choices and field.path != "trace":
+                fields[field.key] = f"{group}: {field.title}"
+    interval_ends = {end for ends in INTERVALS.values() for end in ends}
+    figures = {"": "the headline"}
+    for name, metric in METRICS.items():
+        if metric.better and name not in interval_ends:
+            figures[name] = metric.heading
+    yield _menu("over", "field", fields)
+    yield _menu("by", "second field", fields)
+    yield _menu("metric", "figure", figures)
+
+
+def _menu(key: str, label: str, entries: Mapping[str, str]) -> html.Div:
+    """A menu with its label; ``entries`` has a text for each value."""
+    options = [{"label": text, "value": value} for value, text in entries.items()]
+    menu = dcc.Dropdown(id=key, options=options, clearable=False, maxHeight=320)
+    return _labelled(key, label, menu, width="wide")
 
 
 def _button(key: str, text: str, title: str = "", look: str = "") -> html.Button:
+    """A button; ``title`` is the hint at the pointer, and ``look`` a class of its style."""
     return html.Button(text, id=key, type="button", title=title or text, className=look)
 
 
@@ -138,32 +163,53 @@ def _sign(key: str) -> html.Span:
 
 def _group(name: str, fields: Sequence[Field]) -> html.Fieldset:
     """The controls of a group, hidden at first if they are of one kind of work."""
-    parts, made = [html.Legend(name), *map(_control, fields)], fields[0].made
-    return html.Fieldset(parts, id=f"of-{made}", hidden=True) if made else html.Fieldset(parts)
+    elements = [html.Legend(name)] + [_control(field) for field in fields]
+    kind = fields[0].made
+    if kind:
+        return html.Fieldset(elements, id=f"of-{kind}", hidden=True)
+    return html.Fieldset(elements)
 
 
 def _control(field: Field) -> html.Div:
+    """The menu of a field, or its text with a slider if it has stops."""
     key = field.key
     if field.is_menu:
         menu = dcc.Dropdown(id=key, options=[], clearable=False, searchable=False, maxHeight=320)
         return _labelled(key, field.title, menu)
-    parts: list[Any] = [_text(key, "text:2048+512" if key == "workload" else "")]
-    if field.choices:
-        name = html.Span(f"slider of {field.label}", className="unseen")
-        slider = _slider(f"{key}-slider", len(field.options) - 1)
-        parts.append(html.Label([name, slider], className="slider"))
-    return _labelled(key, field.title, *parts)
+    text = _text(key, "text:2048+512" if key == "workload" else "")
+    if not field.choices:
+        return _labelled(key, field.title, text)
+    name = html.Span(f"slider of {field.label}", className="unseen")
+    slider = _slider(f"{key}-slider", last=len(field.options) - 1)
+    return _labelled(key, field.title, text, html.Label([name, slider], className="slider"))
 
 
-def _labelled(key: str, label: str, *parts: Any, width: str = "") -> html.Div:
-    error = html.Div(id=f"{key}-error", className="refusal", role="alert")
-    return html.Div([html.Label(label, htmlFor=key), *parts, error], className=f"control {width}")
+def _labelled(key: str, label: str, *controls: Any, width: str = "") -> html.Div:
+    """Controls with their label above, and the place of a refusal below.
+
+    Args:
+        key: Name of the first control.
+        label: Its label.
+        controls: The controls.
+        width: ``wide`` for the whole width of a column; empty for less.
+    """
+    refusal = html.Div(id=f"{key}-error", className="refusal", role="alert")
+    elements = [html.Label(label, htmlFor=key), *controls, refusal]
+    return html.Div(elements, className=f"control {width}")
 
 
 def _text(key: str, example: str = "") -> dcc.Input:
-    told = {"autoComplete": "off", "spellCheck": False, "placeholder": example}
-    return dcc.Input(id=key, type="text", debounce=True, **told)
+    """A line of text, with an example in it while it is empty."""
+    return dcc.Input(
+        id=key,
+        type="text",
+        debounce=True,
+        autoComplete="off",
+        spellCheck=False,
+        placeholder=example,
+    )
 
 
 def _slider(key: str, last: int) -> dcc.Input:
+    """A slider with stops from 0 to the last."""
     return dcc.Input(id=key, type="range", min=0, max=last, step=1)

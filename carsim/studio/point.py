@@ -104,9 +104,12 @@ def _figures(query: str, files: tuple[tuple[str, int], ...]) -> Mapping[str, Any
 def _opened(query: str, files: tuple[tuple[str, int], ...]) -> tuple[Design, Sources]:
     """The design of a state, and what it decodes."""
     state = TabState.of_query(query)
-    given = [_trace(*files[-1])] if state.trace else []
+    traces = []
+    if state.trace:
+        path, changed_ns = files[-1]
+        traces.append(_trace(path, changed_ns))
     design = open_design(state.design, state.overrides, state.work)
-    return design, sources_of(design, given, state.work)
+    return design, sources_of(design, traces, state.work)
 
 
 def _files(state: TabState, reach: Reach) -> tuple[tuple[str, int], ...]:
@@ -115,11 +118,13 @@ def _files(state: TabState, reach: Reach) -> tuple[tuple[str, int], ...]:
 
 
 @lru_cache(maxsize=KEPT_TRACES)
-def _trace(path: str, changed: int) -> Trace:
+def _trace(path: str, changed_ns: int) -> Trace:
+    """The trace of a file; it is read again if the file has changed since."""
     return load_trace(path)
 
 
 def _changed(path: Path) -> int:
+    """Time of the last change of a file, nanoseconds; 0 if there is none."""
     try:
         return path.stat().st_mtime_ns
     except OSError:

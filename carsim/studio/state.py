@@ -6,7 +6,6 @@ YAML of the design that it means. Changes are dotted paths with values in YAML.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from carsim.base.errors import InputError
@@ -66,21 +65,30 @@ class TabState:
         >>> TabState.of_query("?machine.cores=6&trace=vilau_8f", "kv260").overrides
         ['machine.cores=6']
         """
-        given = parse_qsl(query.removeprefix("?"), keep_blank_values=True)
-        for key, _ in given:
-            if key not in ("pin", *KEYS) and "." not in key:
+        options = {"design": design}
+        changes = {}
+        pins = []
+        for key, value in parse_qsl(query.removeprefix("?"), keep_blank_values=True):
+            if key in KEYS:
+                options[key] = value
+            elif "." in key:
+                changes[key] = value
+            elif key == "pin":
+                pins.append(value)
+            else:
                 problem = f"{shown(key)} is no part of a design"
                 raise InputError("address", problem, "take the link of a studio")
-        known: dict[str, Any] = {"design": design} | {k: v for k, v in given if k in KEYS}
-        changes = {path: value for path, value in given if "." in path}
-        return cls(**known, changes=changes, pins=tuple(v for k, v in given if k == "pin"))
+        state = cls(options.pop("design"), changes, pins=tuple(pins))
+        return replace(state, **options)
 
     @property
     def query(self) -> str:
         """The address of this state, from the question mark on."""
-        given = [(key, getattr(self, key)) for key in KEYS]
-        pairs = [*given, *self.changes.items(), *(("pin", pin) for pin in self.pins)]
-        return "?" + urlencode([(key, value) for key, value in pairs if value], safe="/:[]{},")
+        pairs = [(key, getattr(self, key)) for key in KEYS]
+        pairs += self.changes.items()
+        pairs += [("pin", pin) for pin in self.pins]
+        with_value = [(key, value) for key, value in pairs if value]
+        return "?" + urlencode(with_value, safe="/:[]{},")
 
     @property
     def point(self) -> "TabState":
@@ -104,18 +112,24 @@ class TabState:
     @property
     def title(self) -> str:
         """The design and its changes, short enough for a label."""
-        changes = (f"{path.rpartition('.')[2]} {value}" for path, value in self.changes.items())
-        options = (f"{key} {getattr(self, key)}" for key in OPTIONS if getattr(self, key))
-        return ", ".join([self.design, *options, *changes])
+        texts = [self.design]
+        texts += [f"{key} {getattr(self, key)}" for key in OPTIONS if getattr(self, key)]
+        for path, value in self.changes.items():
+            field = path.rpartition(".")[2]
+            texts.append(f"{field} {value}")
+        return ", ".join(texts)
 
     def with_change(self, path: str, value: str | None) -> "TabState":
         """The state with a field set, or as the design has it if the value is None."""
         changes = {key: text for key, text in self.changes.items() if key != path}
-        return replace(self, changes=changes if value is None else changes | {path: value})
+        if value is not None:
+            changes[path] = value  # the last change stands last
+        return replace(self, changes=changes)
 
     def with_option(self, key: str, text: str) -> "TabState":
         """The state with another option or view: a trace, a workload, a sweep, a layer."""
-        changes: dict[str, Any] = {key: text}
-        if key in OPTIONS and text:  # a trace says what is decoded, and so does a workload
-            changes = dict.fromkeys(OPTIONS, "") | changes
-        return replace(self, **changes)
+        state = self
+        if key in OPTIONS and text:
+            # A trace says what is decoded, and so does a workload: each replaces the other.
+            state = replace(state, **dict.fromkeys(OPTIONS, ""))
+        return replace(state, **{key: text})

@@ -1,6 +1,7 @@
 """Sweeps in the studio: of one or two fields in place, and those that a folder holds."""
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
@@ -22,7 +23,7 @@ from carsim.studio.reach import Reach
 from carsim.studio.state import TabState
 from carsim.workload.workload import workload_of
 
-MOST_VALUES = 12, 4
+MOST_VALUES = (12, 4)
 """Values of the first and the second field; of more, an even choice is simulated."""
 
 HEADLINES = {"video": "seconds_per_video", "text": "tokens_per_s"}
@@ -42,20 +43,24 @@ def swept(state: TabState, reach: Reach) -> Plot:
     import pandas as pd
 
     point = point_of(state, reach)
-    keys = list(dict.fromkeys(filter(None, (state.over, state.by))))
+    keys = [key for key in dict.fromkeys([state.over, state.by]) if key]
     metric = state.metric or HEADLINES[point.run.video.kind]
-    if not FIELDS.keys() >= {*keys} or metric not in METRICS:
+    if not FIELDS.keys() >= set(keys) or metric not in METRICS:
         raise InputError("sweep", f"knows no {', '.join((*keys, metric))}", "choose from the menus")
     fields = [FIELDS[key] for key in keys]
-    choices = (_values(*each, state, point) for each in zip(fields, MOST_VALUES, strict=False))
-    rows, refused = [], []
-    for values in product(*choices):
+    values_of_fields = []
+    for field, most_values in zip(fields, MOST_VALUES, strict=False):
+        values_of_fields.append(_values(field, most_values, state, point))
+    rows = []
+    refused = []
+    for values in product(*values_of_fields):
+        row: dict[str, Any] = {}
         after = state
         try:
             for field, value in zip(fields, values, strict=True):
                 after = field.set(after, point.design, value)
-            names = {f.title: number_or(v, v) for f, v in zip(fields, values, strict=True)}
-            rows.append(names | dict(figures_of(after, reach)))
+                row[field.title] = number_or(value, value)
+            rows.append(row | dict(figures_of(after, reach)))
         except InputError as error:
             refused.append(str(error))
     if not any(row[metric] is not None for row in rows):
@@ -71,10 +76,14 @@ def swept(state: TabState, reach: Reach) -> Plot:
 
 def _values(field: Field, most: int, state: TabState, point: SimulatedPoint) -> list[str]:
     """The present value and an even choice of others."""
-    found = list(filter(None, field.options))
-    own = field.text(state, point.design)
-    step = max(1, -(-len(found) // most))
-    return [text for place, text in enumerate(found) if place % step == 0 or text == own]
+    options = [option for option in field.options if option]
+    present = field.text(state, point.design)
+    step = max(1, math.ceil(len(options) / most))
+    values = []
+    for number, option in enumerate(options):
+        if number % step == 0 or option == present:
+            values.append(option)
+    return values
 
 
 def edition(folder: Path) -> str:
@@ -94,9 +103,13 @@ def opened(state: TabState, folder: Path, ordinal: int) -> TabState:
     Raises:
         InputError: No such point, or one whose design or trace is not found.
     """
+    values = None
     with open_store(folder) as store:
-        values = next((values for number, values, _ in store.rows() if number == ordinal), None)
         text = store.facts["study"]
+        for number, values_of_point, _ in store.rows():
+            if number == ordinal:
+                values = values_of_point
+                break
     if values is None:
         raise InputError(state.store, f"has no point {ordinal}", "reload the page")
     raw = parse_yaml(text, "study")
@@ -104,19 +117,27 @@ def opened(state: TabState, folder: Path, ordinal: int) -> TabState:
     changes: dict[str, Any] = dict(study.set)
     for name, body in study.axes.items():
         changes |= parse_axis(name, body, f"study: $.axes.{name}").changes(values[name])
-    fields = {path: value for path, value in changes.items() if path not in PSEUDO_PATHS}
-    if left_out := sorted({*changes} & {*PSEUDO_PATHS} - {"design", "trace", "workload"}):
+    left_out = sorted(
+        path
+        for path in changes
+        if path in PSEUDO_PATHS and path not in ("design", "trace", "workload")
+    )
+    if left_out:
         problem = f"point {ordinal} sets {', '.join(left_out)}, which no design has"
         raise InputError(state.store, problem, "open another one")
+    fields = {}
+    for path, value in changes.items():
+        if path not in PSEUDO_PATHS:
+            fields[path] = json.dumps(value)
     work = changes.get("workload", study.workload)
-    named = changes.get("trace", () if work else study.traces)
-    work = workload_of(work).text if work and not named else ""
+    traces = changes.get("trace", () if work else study.traces)
+    design = str(changes.get("design", study.design))
     return replace(
         state,
-        design=_found(str(changes.get("design", study.design)), folder, shipped_designs()),
-        trace=_found(trace_names(named, "trace")[0], folder, ()) if named else "",
-        changes={path: json.dumps(value) for path, value in fields.items()},
-        workload=work,
+        design=_found(design, folder, shipped_designs()),
+        trace=_found(trace_names(traces, "trace")[0], folder, ()) if traces else "",
+        changes=fields,
+        workload=workload_of(work).text if work and not traces else "",
     )
 
 

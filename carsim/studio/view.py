@@ -32,36 +32,48 @@ def drawn(key: str, plot: Plot, there: str | None, note: str = "") -> dict[str, 
         note: A further hint.
     """
     figure = plotly(plot)
-    first = plot.panels[0]  # what a reader zoomed into stays while its lines do
-    figure["layout"]["uirevision"] = "|".join((*first.categories, str(first.x_range)))
-    room = {"height": figure["layout"]["height"]}
+    # The browser keeps a reader's zoom as long as this text stays: while the lines do.
+    first_panel = plot.panels[0]
+    lines = [*first_panel.categories, str(first_panel.x_range)]
+    figure["layout"]["uirevision"] = "|".join(lines)
+    box_style = {"height": figure["layout"]["height"]}
     caption = f"{plot.caption} {note}".strip()
     if there is not None:
-        texts = {f"{key}-title.children": plot.full_title, f"{key}-caption.children": caption}
-        return texts | {f"{key}-box.style": room, f"{key}.figure": figure}
+        return {
+            f"{key}-title.children": plot.full_title,
+            f"{key}-caption.children": caption,
+            f"{key}-box.style": box_style,
+            f"{key}.figure": figure,
+        }
     chart = dcc.Graph(id=key, figure=figure, config=GRAPH, responsive=True)
-    parts = [
+    described = {"aria-label": plot.alt}  # no name of an argument in Python has a hyphen
+    new_graph = [
         html.H3(plot.full_title, id=f"{key}-title"),
-        html.Div(chart, id=f"{key}-box", role="group", style=room, **{"aria-label": plot.alt}),
+        html.Div(chart, id=f"{key}-box", role="group", style=box_style, **described),
         html.Figcaption(caption, id=f"{key}-caption"),
     ]
-    return {f"{key}-place.children": html.Figure(parts, className="panel")}
+    return {f"{key}-place.children": html.Figure(new_graph, className="panel")}
 
 
 def table_of(table: Table, label: str) -> html.Div:
     """A table of the report as a table of the page; it scrolls by itself, and by keyboard."""
-    marks = {**dict.fromkeys(table.strong, "strong"), **dict.fromkeys(table.marked, "marked")}
-    head = [
-        html.Th(text, scope="col", className=_align(i, table))
-        for i, text in enumerate(table.headings)
-    ]
+    headings = []
+    for column, text in enumerate(table.headings):
+        headings.append(html.Th(text, scope="col", className=_align(column, table)))
     rows = []
-    for place, cells in enumerate(table.rows):
-        row = [_cell(i, cell, table) for i, cell in enumerate(cells)]
-        rows.append(html.Tr(row, className=marks.get(place, "")))
-    whole = html.Table([html.Thead(html.Tr(head)), html.Tbody(rows)])
-    told = {"role": "region", "aria-label": label}
-    return html.Div(whole, className="scroll", tabIndex=0, **told)
+    for number, cells in enumerate(table.rows):
+        row = [_cell(column, text, table) for column, text in enumerate(cells)]
+        rows.append(html.Tr(row, className=_mark(number, table)))
+    whole = html.Table([html.Thead(html.Tr(headings)), html.Tbody(rows)])
+    described = {"aria-label": label}
+    return html.Div(whole, className="scroll", tabIndex=0, role="region", **described)
+
+
+def _mark(row: int, table: Table) -> str:
+    """Class of a row: that of one that breaks something, or that matters most."""
+    if row in table.marked:
+        return "marked"
+    return "strong" if row in table.strong else ""
 
 
 def tiles_of(tiles: Sequence[Tile], changes: Sequence[TileChange] = ()) -> list[html.Div]:
@@ -71,27 +83,34 @@ def tiles_of(tiles: Sequence[Tile], changes: Sequence[TileChange] = ()) -> list[
         tiles: The figures.
         changes: Change of each from a pinned design; none if nothing is pinned.
     """
-    found = []
-    for place, (label, value, note) in enumerate(tiles):
-        parts = [html.Span(label), html.B(unbroken(value)), html.Span(unbroken(note))]
-        if changes and changes[place].text:
-            change = changes[place]
-            told = f"{change.text}, {change.verdict}" if change.verdict else change.text
-            parts.append(html.Span(unbroken(told), className=f"change {change.verdict}".strip()))
-        found.append(html.Div(parts, className="tile"))
-    return found
+    boxes = []
+    for number, (label, value, note) in enumerate(tiles):
+        lines = [html.Span(label), html.B(unbroken(value)), html.Span(unbroken(note))]
+        if changes and changes[number].text:
+            lines.append(_change(changes[number]))
+        boxes.append(html.Div(lines, className="tile"))
+    return boxes
 
 
-def sections(of: "Iterable[Section]") -> list[Any]:
+def _change(change: TileChange) -> html.Span:
+    """The change of a figure, in words and in the colour of its verdict."""
+    if not change.verdict:
+        return html.Span(unbroken(change.text), className="change")
+    text = f"{change.text}, {change.verdict}"
+    return html.Span(unbroken(text), className=f"change {change.verdict}")
+
+
+def sections(sections: "Iterable[Section]") -> list[Any]:
     """Headings, and texts and tables below them."""
-    found: list[Any] = []
-    for heading, parts in of:
-        found.append(html.H3(heading))
-        found += [
-            html.P(unbroken(part)) if isinstance(part, str) else table_of(part, heading)
-            for part in parts
-        ]
-    return found
+    elements: list[Any] = []
+    for heading, contents in sections:
+        elements.append(html.H3(heading))
+        for content in contents:
+            if isinstance(content, str):
+                elements.append(html.P(unbroken(content)))
+            else:
+                elements.append(table_of(content, heading))
+    return elements
 
 
 def alert(texts: "list[str]") -> html.Div:
@@ -100,11 +119,14 @@ def alert(texts: "list[str]") -> html.Div:
 
 
 def _align(column: int, table: Table) -> str:
+    """Class of the cells of a column: numbers stand to the right."""
     return "" if column < table.text_columns else "number"
 
 
 def _cell(column: int, text: str, table: Table) -> html.Td:
-    share = text.share if isinstance(text, Figure) else None
-    width = 6 * min(1.0, max(0.0, share or 0.0))
-    style = None if share is None else {"backgroundSize": f"{width:.3f}rem 82%"}
+    """A cell; behind a share there is a bar, whose full length is 6 rem."""
+    style = None
+    if isinstance(text, Figure) and text.share is not None:
+        width_rem = 6 * min(1.0, max(0.0, text.share))
+        style = {"backgroundSize": f"{width_rem:.3f}rem 82%"}
     return html.Td(unbroken(str(text)), className=_align(column, table), style=style)

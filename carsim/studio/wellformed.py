@@ -111,8 +111,8 @@ def is_well_formed(app: Dash, body: Any) -> bool:
         if "callback" not in registered:
             return False
         _check_names(call, registered)
-        for part in (*call.inputs, *call.state):
-            _check_value(part)
+        for sent in (*call.inputs, *call.state):
+            _check_value(sent)
     except (ValidationError, ValueError):
         return False
     return True
@@ -127,17 +127,19 @@ def _check_names(call: _Call, registered: Mapping[str, Any]) -> None:
     Raises:
         ValueError: They differ.
     """
-    asked = {"inputs": call.inputs, "state": call.state}
-    for role, parts in asked.items():
-        names = [(part.id, part.property) for part in parts]
-        if names != [(part["id"], part["property"]) for part in registered[role]]:
+    for role, properties in {"inputs": call.inputs, "state": call.state}.items():
+        names = [(sent.id, sent.property) for sent in properties]
+        expected = [(known["id"], known["property"]) for known in registered[role]]
+        if names != expected:
             raise ValueError(role)
+    # A property that several callbacks answer carries a mark behind the sign @.
     outputs = call.output.removeprefix("..").removesuffix("..").split("...")
-    # A part that several callbacks answer carries a mark behind the sign @.
-    answered = [f"{part.id}.{part.property.partition('@')[0]}" for part in call.outputs]
-    if answered != [name.partition("@")[0] for name in outputs]:
+    expected_outputs = [name.partition("@")[0] for name in outputs]
+    answered = [f"{sent.id}.{sent.property.partition('@')[0]}" for sent in call.outputs]
+    if answered != expected_outputs:
         raise ValueError("outputs")
-    if not set(call.changed) <= {f"{part.id}.{part.property}" for part in call.inputs}:
+    inputs = {f"{sent.id}.{sent.property}" for sent in call.inputs}
+    if not set(call.changed) <= inputs:
         raise ValueError("changedPropIds")
 
 

@@ -30,7 +30,9 @@ class Worker:
     """
 
     def __init__(self, answers: object, limit_s: float = LIMIT_S) -> None:
-        self.limit_s, self._answers, self._turn = limit_s, answers, Lock()
+        self.limit_s = limit_s
+        self._answers = answers
+        self._turn = Lock()
         self._start()
 
     def ask(self, method: str, *args: Any) -> Any:
@@ -46,17 +48,19 @@ class Worker:
                 self._pipe.send((method, args))
                 if not self._pipe.poll(self.limit_s):
                     raise TimeoutError
-                found = self._pipe.recv()
-            except (EOFError, OSError) as error:
+                answer = self._pipe.recv()
+            except TimeoutError:
                 self.close()
-                problem, cure = "its process died", "ask for less if memory ran out"
-                if isinstance(error, TimeoutError):
-                    problem = f"was stopped after {self.limit_s:g} s"
-                    cure = "ask for less, or take 'carsim run', which has no limit"
+                problem = f"was stopped after {self.limit_s:g} s"
+                cure = "ask for less, or take 'carsim run', which has no limit"
                 raise InputError("this simulation", problem, cure) from None
-        if isinstance(found, CarsimError):
-            raise found
-        return found
+            except (EOFError, OSError):
+                self.close()
+                cure = "ask for less if memory ran out"
+                raise InputError("this simulation", "its process died", cure) from None
+        if isinstance(answer, CarsimError):
+            raise answer
+        return answer
 
     def close(self) -> None:
         """End the process, whatever it does."""
@@ -64,24 +68,25 @@ class Worker:
         self._process.join()
 
     def _start(self) -> None:
+        """Start the process, and keep our end of the pipe to it."""
         processes: Any = get_context("forkserver" if prepare(ANSWERS) else "spawn")
-        self._pipe, theirs = processes.Pipe()
+        self._pipe, pipe_of_process = processes.Pipe()
         self._process = processes.Process(
-            target=_work, args=(theirs, self._answers, loaded_plugins()), daemon=True
+            target=_work, args=(pipe_of_process, self._answers, loaded_plugins()), daemon=True
         )
         self._process.start()
-        theirs.close()
+        pipe_of_process.close()  # the process has its own copy
 
 
 def _work(pipe: Connection, answers: object, plugins: Mapping[str, str]) -> None:
-    """Runs in the process."""
+    """Answer calls in the process, until nobody asks any more."""
     follow_parent()
     load_plugins(plugins)
     with suppress(EOFError, BrokenPipeError):  # nobody asks any more
         while True:
             method, args = pipe.recv()
             try:
-                found = getattr(answers, method)(*args)
+                answer = getattr(answers, method)(*args)
             except CarsimError as error:
-                found = error
-            pipe.send(found)
+                answer = error  # it is raised by the process that has asked
+            pipe.send(answer)

@@ -31,8 +31,11 @@ from carsim.validate.peers import DDR4_BYTES_PER_CYCLE, PEERS, data_rows
 from carsim.validate.product import Supply, product
 from carsim.workload.ops import Gemm
 
-HIDDEN, FFN = 4096, 11008
-"""Width and feed-forward width of LLaMA-2-7B."""
+HIDDEN = 4096
+"""Width of LLaMA-2-7B."""
+
+FFN = 11008
+"""Feed-forward width of LLaMA-2-7B."""
 
 SCALESIM_WORDS_PER_CYCLE = Fraction(10)
 
@@ -91,39 +94,58 @@ def onnxim_layer_cycles(cores: int, overrides: Sequence[str] = ()) -> int:
 
 
 def _peer_row(row: Mapping[str, str]) -> Comparison:
+    """Cycles of a row of ``data/peers.csv``: by the peer, by carsim, and of its bytes alone."""
     peer = PEERS[row["peer"]]
-    m, cores = int(row["m"]), int(row["cores"])
-    whole = row["work"] == LAYER_WITH_ATTENTION
-    shapes = WORKS["layer" if whole else row["work"]]
+    m = int(row["m"])
+    cores = int(row["cores"])
+    has_attention = row["work"] == LAYER_WITH_ATTENTION
+    shapes = WORKS["layer" if has_attention else row["work"]]
+    gemms = [Gemm(m, k, n) for k, n in shapes]
     array = _array(32, 32, row["dataflow"], peer.weight_load)
-    if whole:
-        cycles, kv_bytes = onnxim_layer_cycles(cores), 2 * ATTENDED_TOKENS * HIDDEN
+    moved_bytes = sum(product(array, gemm, Supply()).moved_bytes for gemm in gemms)
+    if has_attention:
+        cycles = onnxim_layer_cycles(cores)
+        moved_bytes += 2 * ATTENDED_TOKENS * HIDDEN  # keys and values
     else:
-        cycles = sum(product(array, Gemm(m, k, n), peer.supply).total_cycles for k, n in shapes)
-        kv_bytes = 0
-    nbytes = kv_bytes + sum(product(array, Gemm(m, k, n), Supply()).moved_bytes for k, n in shapes)
-    setting = f", {cores} cores" if cores > 1 else ""
-    what = f"{peer.title}: {row['work']}, m={m}, {_words(row['dataflow'])}{setting}"
-    source = (f"{peer.title} {row['version']}, {row['setup']}", "cycles", row["note"])
-    rival = -(-nbytes // DDR4_BYTES_PER_CYCLE)
-    return Comparison(what, int(row["cycles"]), cycles, rival, peer.bound, *source)
+        cycles = sum(product(array, gemm, peer.supply).total_cycles for gemm in gemms)
+    core_text = f", {cores} cores" if cores > 1 else ""
+    return Comparison(
+        f"{peer.title}: {row['work']}, m={m}, {_words(row['dataflow'])}{core_text}",
+        int(row["cycles"]),
+        ours=cycles,
+        rival=-(-moved_bytes // DDR4_BYTES_PER_CYCLE),
+        bound=peer.bound,
+        source=f"{peer.title} {row['version']}, {row['setup']}",
+        unit="cycles",
+        note=row["note"],
+    )
 
 
 def _small_product(row: Mapping[str, str]) -> Comparison:
-    rows, cols = int(row["rows"]), int(row["cols"])
+    """Cycles of a row of ``data/scalesim.csv``: by SCALE-Sim, by carsim, and of its bytes alone."""
+    rows = int(row["rows"])
+    cols = int(row["cols"])
     gemm = Gemm(int(row["m"]), int(row["k"]), int(row["n"]))
     array = _array(rows, cols, row["dataflow"], PEERS["scalesim"].weight_load)
-    counted = product(array, gemm, Supply(SCALESIM_WORDS_PER_CYCLE))
-    what = f"{gemm.m} x {gemm.k} x {gemm.n} on {rows} x {cols}"
-    cycles = int(row["total_cycles"]) + 1, counted.compute_cycles, counted.memory_cycles
-    return Comparison(what, *cycles, 0.0, "SCALE-Sim 3.0.0, cycles counted from 1", "cycles")
+    cost = product(array, gemm, Supply(SCALESIM_WORDS_PER_CYCLE))
+    return Comparison(
+        f"{gemm.m} x {gemm.k} x {gemm.n} on {rows} x {cols}",
+        int(row["total_cycles"]) + 1,
+        ours=cost.compute_cycles,
+        rival=cost.memory_cycles,
+        bound=0.0,
+        source="SCALE-Sim 3.0.0, cycles counted from 1",
+        unit="cycles",
+    )
 
 
 def _words(dataflow: str) -> str:
+    """A dataflow without underscores."""
     return dataflow.replace("_", " ")
 
 
 def _array(rows: int, cols: int, dataflow: str, weight_load: str) -> Array:
+    """An int8 array; its other fields are those of a design that leaves them out."""
     return Array.model_validate(
         {"rows": rows, "cols": cols, "dataflow": dataflow, "weight_load": weight_load}
     )

@@ -42,21 +42,24 @@ def counted(rows: Sequence[dict[str, str]]) -> str:
     >>> counted([{"verdict": "agrees"}])
     'Of 1 claims: agrees 1, contradicts 0, cannot be tested here 0'
     """
-    found = Counter(row["verdict"] for row in rows)
-    return f"Of {len(rows)} claims: " + ", ".join(f"{name} {found[name]}" for name in VERDICTS)
+    counts = Counter(row["verdict"] for row in rows)
+    by_verdict = ", ".join(f"{verdict} {counts[verdict]}" for verdict in VERDICTS)
+    return f"Of {len(rows)} claims: {by_verdict}"
 
 
 def claims_page() -> str:
     """The ledger as a page of Markdown, a table for each paper."""
-    rows, parts = claims(), []
+    rows = claims()
+    text_columns = ("claim", "where", "verdict", "result", "why")
+    head = [*text_columns, "command"]
+    sections = []
     for paper in dict.fromkeys(row["paper"] for row in rows):
-        own = [row for row in rows if row["paper"] == paper]
-        head = ("claim", "where", "verdict", "result", "why", "command")
-        lines = [head, ("---",) * len(head)]
-        for row in own:
+        of_paper = [row for row in rows if row["paper"] == paper]
+        lines = [head, ["---"] * len(head)]
+        for row in of_paper:
+            cells = [row[column].replace("|", "\\|") for column in text_columns]
             command = row["command"] if row["command"] == "none" else f"`{row['command']}`"
-            figures = row["claim"], row["where"], row["verdict"], row["result"], row["why"]
-            lines.append((*(text.replace("|", "\\|") for text in figures), command))
+            lines.append([*cells, command])
         table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-        parts.append(f"\n## {paper}\n\n{counted(own)}.\n\n{table}\n")
-    return OPENING.format(counts=f"{counted(rows)}.") + "".join(parts)
+        sections.append(f"\n## {paper}\n\n{counted(of_paper)}.\n\n{table}\n")
+    return OPENING.format(counts=f"{counted(rows)}.") + "".join(sections)

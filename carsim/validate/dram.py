@@ -39,8 +39,11 @@ STANDARDS = {"DDR4-2133": "DDR4-2133R", "DDR4-2400": "DDR4-2400", "HBM2-2000-64b
 
 SIMULATORS = ("DRAMsim3", "Ramulator2.1-FRFCFS")
 
-NULL_EFFICIENCY, SHARE = 0.9, "of the peak"
+NULL_EFFICIENCY = 0.9
 """Share of the peak bandwidth that the naive rival takes for granted."""
+
+SHARE = "of the peak"
+"""Unit of an efficiency."""
 
 IDLE_ROWS = {f"idle_row{row}": row for row in ("hit", "closed", "conflict")}
 IDLE_ROWS["idle_random"] = "random"
@@ -82,16 +85,16 @@ NOTES = (
 def validate_dram(progress: Callable[[str], None] = lambda _: None) -> Part:
     """Compare the DRAM model with every row of the files."""
     progress("rows of two cycle-accurate simulators")
-    rows = (
-        (
-            f"{row['figure']}: {row['standard'].removesuffix('-64bPC')}, {row['kind']}",
-            one_channel(row),
-        )
-        for row in data_rows("dram_reference.csv")
-    )
-    of_one = (_group(*group) for group in sorted(grouped(rows).items()))
+    rows_by_title: dict[str, list[Comparison]] = {}
+    for row in data_rows("dram_reference.csv"):
+        standard_name = row["standard"].removesuffix("-64bPC")
+        group_title = f"{row['figure']}: {standard_name}, {row['kind']}"
+        rows_by_title.setdefault(group_title, []).append(one_channel(row))
+    groups = [_group(group_title, rows) for group_title, rows in sorted(rows_by_title.items())]
+    groups += striped_channels()
+    groups.append(published_devices())
     title = "DRAM against two cycle-accurate simulators, and against devices"
-    return Part("dram", title, (*of_one, *striped_channels(), published_devices()), NOTES)
+    return Part("dram", title, tuple(groups), NOTES)
 
 
 def published_devices() -> Group:
@@ -101,12 +104,20 @@ def published_devices() -> Group:
     """
     rows = []
     for row in data_rows("dram_published.csv"):
-        peak, reads = float(row["peak_gbps"]), float(row["read_fraction"])
-        access = AccessPattern(int(row["streams"]), read_fraction=reads)
-        ours = peak * sustained(standard(row["standard"]), access).efficiency
-        measured, null = float(row["measured_gbps"]), NULL_EFFICIENCY * peak
-        source, note = row["source"], row["note"]
-        rows.append(Comparison(row["device"], measured, ours, null, None, source, "GB/s", note))
+        peak_gbps = float(row["peak_gbps"])
+        access = AccessPattern(int(row["streams"]), read_fraction=float(row["read_fraction"]))
+        rows.append(
+            Comparison(
+                row["device"],
+                float(row["measured_gbps"]),
+                ours=peak_gbps * sustained(standard(row["standard"]), access).efficiency,
+                rival=NULL_EFFICIENCY * peak_gbps,
+                bound=None,
+                source=row["source"],
+                unit="GB/s",
+                note=row["note"],
+            )
+        )
     return Group("bandwidth of devices, as published", tuple(rows), "the baseline")
 
 
@@ -116,33 +127,59 @@ MEAN_BOUNDS = {"efficiency": 0.10, "latency under load": 0.12}
 
 def striped_channels() -> Iterator[Group]:
     """Efficiency and loaded latency on one to 32 channels (``data/dram_channels.csv``)."""
-    for (figure, where), found in grouped(map(_striped, data_rows("dram_channels.csv"))).items():
-        yield _group(f"{figure}: {where}", found, {"mean": MEAN_BOUNDS[figure]})
+    rows_by_group = grouped(_striped(row) for row in data_rows("dram_channels.csv"))
+    for (figure, channels), rows in rows_by_group.items():
+        yield _group(f"{figure}: {channels}", rows, {"mean": MEAN_BOUNDS[figure]})
 
 
 def _striped(row: Mapping[str, str]) -> tuple[tuple[str, str], Comparison]:
     """Figure and channels of a row, and its comparison."""
-    channels, stripe, asking, streams, chunk, window = (
-        int(row[name])
-        for name in (
-            "channels", "interleave_bytes", "requesters", "streams", "chunk_bytes", "window",
+    channels = int(row["channels"])
+    stripe_bytes = int(row["interleave_bytes"])
+    requesters = int(row["requesters"])
+    streams = int(row["streams"])
+    chunk_bytes = int(row["chunk_bytes"])
+    striping = Striping(channels, stripe_bytes, requesters)
+    timings = standard(row["standard"])
+    plural = "s" if channels > 1 else ""
+    group = f"{channels} channel{plural} of {row['standard']}"
+    title = (
+        f"{group}, {row['pattern']}, {streams} x {chunk_bytes} B, stripe {stripe_bytes} B, "
+        f"{requesters} ask"
+    )
+    load = float(row["offered_load"])
+    if load:
+        latency = Comparison(
+            title,
+            float(row["mean_latency_ns"]),
+            ours=loaded_latency_ns(timings, load, striping),
+            rival=None,
+            bound=None,
+            source=row["simulator"],
+            unit="ns",
         )
-    )  # fmt: skip
-    striping, timings = Striping(channels, stripe, asking), standard(row["standard"])
-    where = f"{channels} channel{'s' * (channels > 1)} of {row['standard']}"
-    what = f"{where}, {row['pattern']}, {streams} x {chunk} B, stripe {stripe} B, {asking} ask"
-    if load := float(row["offered_load"]):
-        latency_ns = loaded_latency_ns(timings, load, striping)
-        figures = float(row["mean_latency_ns"]), latency_ns, None, None
-        return ("latency under load", where), Comparison(what, *figures, row["simulator"], "ns")
-    is_random, reads = "random" in row["pattern"], float(row["read_fraction"])
-    access = AccessPattern(streams, chunk, is_random, reads, window)
-    own = sustained(timings, access, striping).efficiency
-    compared = float(row["efficiency"]), own, NULL_EFFICIENCY, None
-    return ("efficiency", where), Comparison(what, *compared, row["simulator"], SHARE)
+        return ("latency under load", group), latency
+    access = AccessPattern(
+        streams,
+        chunk_bytes,
+        random="random" in row["pattern"],
+        read_fraction=float(row["read_fraction"]),
+        outstanding=int(row["window"]),
+    )
+    efficiency = Comparison(
+        title,
+        float(row["efficiency"]),
+        ours=sustained(timings, access, striping).efficiency,
+        rival=NULL_EFFICIENCY,
+        bound=None,
+        source=row["simulator"],
+        unit=SHARE,
+    )
+    return ("efficiency", group), efficiency
 
 
 def _group(title: str, rows: list[Comparison], bounds: Mapping[str, float] | None = None) -> Group:
+    """Comparisons of one kind; where they have a rival, it must not be nearer."""
     rival = "" if rows[0].rival is None else "the baseline"
     return Group(title, tuple(rows), rival, bounds or {}, must_win=bool(rival), shown=False)
 
@@ -153,33 +190,51 @@ def one_channel(row: Mapping[str, str]) -> Comparison:
     Args:
         row: One of ``data/dram_reference.csv``.
     """
-    figure, kind, timings = row["figure"], row["kind"], standard(STANDARDS[row["standard"]])
-    streams, chunk, window = (int(row[name]) for name in ("streams", "chunk_bytes", "window"))
-    reads, pattern = float(row["read_fraction"]), row["pattern"]
-    is_random, is_aligned = "random" in pattern, "aligned" in pattern
-    access = AccessPattern(streams, chunk, is_random, reads, window or NO_WINDOW, is_aligned)
+    figure = row["figure"]
+    kind = row["kind"]
+    pattern = row["pattern"]
+    timings = standard(STANDARDS[row["standard"]])
+    streams = int(row["streams"])
+    chunk_bytes = int(row["chunk_bytes"])
+    window = int(row["window"])
+    read_fraction = float(row["read_fraction"])
+    access = AccessPattern(
+        streams,
+        chunk_bytes,
+        random="random" in pattern,
+        read_fraction=read_fraction,
+        outstanding=window or NO_WINDOW,
+        aligned="aligned" in pattern,
+    )
     rival: float | None = None
     if kind == "idle":
-        own = idle_latency_ns(timings, IDLE_ROWS[pattern])
+        ours = idle_latency_ns(timings, IDLE_ROWS[pattern])
     elif kind == "under an offered load":
-        own = loaded_latency_ns(timings, float(row["load"]))
+        ours = loaded_latency_ns(timings, float(row["load"]))
     elif figure == "efficiency":
-        own, rival = sustained(timings, access).efficiency, NULL_EFFICIENCY
+        ours = sustained(timings, access).efficiency
+        rival = NULL_EFFICIENCY
     else:
-        own = saturated_latency_ns(timings, access)
+        ours = saturated_latency_ns(timings, access)
         peak_gbps = timings.peak_gbps(timings.channel_bits)
         rival = window * timings.family.request_bytes / (NULL_EFFICIENCY * peak_gbps)
-    counted = {name: float(row[name]) for name in SIMULATORS if row[name]}
+    simulated = {name: float(row[name]) for name in SIMULATORS if row[name]}
 
     def nearer(value: float) -> float:
-        return min(counted.values(), key=lambda each: abs(value / each - 1))
+        """The figure of the simulator that a value is nearer to."""
+        return min(simulated.values(), key=lambda figure: abs(value / figure - 1))
 
-    reference = nearer(own)
+    reference = nearer(ours)
     if rival is not None:  # as far from carsim's reference as the rival is from its own
         rival *= reference / nearer(rival)
-    several = f", {streams} streams" if streams > 1 else ""
-    mixed = f", {reads:.0%} reads" if reads < 1 else ""
-    what = f"{row['standard']} {pattern}, {chunk} B{several}{mixed}"
-    source = ", ".join(f"{name} {value:.4g}" for name, value in counted.items())
-    bound, unit = BOUNDS[figure, kind][timings.family.name], "ns" if figure == "latency" else SHARE
-    return Comparison(what, reference, own, rival, bound, source, unit)
+    stream_text = f", {streams} streams" if streams > 1 else ""
+    read_text = f", {read_fraction:.0%} reads" if read_fraction < 1 else ""
+    return Comparison(
+        f"{row['standard']} {pattern}, {chunk_bytes} B{stream_text}{read_text}",
+        reference,
+        ours=ours,
+        rival=rival,
+        bound=BOUNDS[figure, kind][timings.family.name],
+        source=", ".join(f"{name} {value:.4g}" for name, value in simulated.items()),
+        unit="ns" if figure == "latency" else SHARE,
+    )

@@ -50,7 +50,7 @@ def forward_groups(rows: Rows) -> Iterator[Group]:
     Args:
         rows: All published times.
     """
-    title = "seconds on GPUs, two rates"
+    title = "seconds, two rates"
     for rival in (ONE_RATE, SHARE):
         yield _group(f"{title} ({rival})", rows, rows, TWO_RATES, rival)
     for kernel, name in KERNELS.items():
@@ -58,9 +58,9 @@ def forward_groups(rows: Rows) -> Iterator[Group]:
         yield _group(f"two rates, {name}", of_kernel, rows, TWO_RATES, ONE_RATE)
     on_machines = with_machine(rows)
     for rival in (TWO_RATES, ONE_RATE, SHARE):
-        yield _group(f"seconds on GPUs, expected ({rival})", on_machines, rows, SIMULATED, rival)
+        yield _group(f"seconds, expected ({rival})", on_machines, rows, SIMULATED, rival)
     simulated = [_comparison(row, _plain_seconds(row, rows, SIMULATED)) for row in on_machines]
-    yield Group("seconds on GPUs, simulated", tuple(simulated), shown=False)
+    yield Group("seconds, simulated", tuple(simulated), shown=False)
 
 
 def forward_notes(rows: Rows) -> Iterator[str]:
@@ -93,8 +93,7 @@ def forward_notes(rows: Rows) -> Iterator[str]:
         (TWO_RATES, ONE_RATE, SHARE),
     )
     for way in WAYS:
-        chosen = on_machines if way == SIMULATED else rows
-        held = held_of(chosen, rows, way)
+        held = held_of(on_machines if way == SIMULATED else rows, rows, way)
         name = "carsim, expected" if way == SIMULATED else way
         yield f"90 % intervals by {name}: {count(held.systems, 'system')}, {held.text()}."
 

@@ -39,8 +39,7 @@ from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
-from carsim.program.diffusion import chunk_keys
-from carsim.program.sample import forward_macs, text_macs
+from carsim.program.sample import macs_of_all_forwards, text_macs
 from carsim.validate.peers import data_rows
 from carsim.validate.preset_counts import preset_model
 from carsim.workload.geometry import Video
@@ -49,7 +48,7 @@ from carsim.workload.model import Model
 KERNELS = {
     "flash_2": "FlashAttention 2",
     "flash_3": "FlashAttention 3",
-    "open": "a kernel that is not stated, on a Hopper or Blackwell",
+    "open": "kernel not stated (Hopper, Blackwell)",
 }
 """Kernel of attention -> its name. FlashAttention 3 runs on Hopper alone, so that the kernel of
 other GPUs is taken as FlashAttention 2 where a source does not state it."""
@@ -199,20 +198,10 @@ def sample_flop(model: Model) -> Flop:
     """Operations of a sample, all chunks and all passes of guidance included."""
     sample = model.sample
     assert sample is not None
-    macs = forward_macs(model)
+    macs = macs_of_all_forwards(model)
     attention = macs.get("attention", 0)
-    linear = sum(macs.values()) - attention
-    # The counted forward is that of the last chunk; earlier chunks attend to fewer keys.
-    of_last_chunk = 1.0
-    if sample.chunk_frames is not None:
-        keys = chunk_keys(model)
-        of_last_chunk = fmean(keys) / keys[-1]
-    rows = sample.passes * sample.forwards
-    text = sample.passes * text_macs(model)
-    return Flop(
-        linear=2.0 * (rows * linear + text),
-        attention=2.0 * rows * attention * of_last_chunk,
-    )
+    linear = sum(macs.values()) - attention + text_macs(model)
+    return Flop(linear=2.0 * sample.passes * linear, attention=2.0 * sample.passes * attention)
 
 
 # ---------------------------------------------------------------- ways to predict

@@ -99,7 +99,7 @@ class Held:
         systems: Systems that the rows are of.
         residuals: float[rows], published over predicted time.
         middles: float[rows], middle of the interval of each row.
-        halves: float[rows], its half-width.
+        halves: float[rows], half-width of the interval of each row.
         floors: float[rows], time at the peak bandwidth over predicted time; no interval reaches
             below it.
     """
@@ -113,13 +113,14 @@ class Held:
     @classmethod
     def of(cls, system: PublishedSystem, interval: Expected) -> "Held":
         """Rows of one system against one interval."""
-        n = len(system.residuals)
-        low, high = log(interval.low), log(interval.high)
+        rows = len(system.residuals)
+        log_low = log(interval.low)
+        log_high = log(interval.high)
         return cls(
             systems=1,
             residuals=np.array(system.residuals),
-            middles=np.full(n, (low + high) / 2),
-            halves=np.full(n, (high - low) / 2),
+            middles=np.full(rows, (log_low + log_high) / 2),
+            halves=np.full(rows, (log_high - log_low) / 2),
             floors=np.array(system.floors),
         )
 
@@ -127,11 +128,11 @@ class Held:
     def together(cls, parts: Sequence["Held"]) -> "Held":
         """Rows of several systems."""
         return cls(
-            systems=sum(part.systems for part in parts),
-            residuals=np.concatenate([part.residuals for part in parts]),
-            middles=np.concatenate([part.middles for part in parts]),
-            halves=np.concatenate([part.halves for part in parts]),
-            floors=np.concatenate([part.floors for part in parts]),
+            systems=sum(held_out.systems for held_out in parts),
+            residuals=np.concatenate([held_out.residuals for held_out in parts]),
+            middles=np.concatenate([held_out.middles for held_out in parts]),
+            halves=np.concatenate([held_out.halves for held_out in parts]),
+            floors=np.concatenate([held_out.floors for held_out in parts]),
         )
 
     @property
@@ -147,7 +148,8 @@ class Held:
     @property
     def inside(self) -> int:
         """Rows inside their interval."""
-        return int(((self.distances <= 1) & (self.residuals >= self.floors)).sum())
+        is_inside = (self.distances <= 1) & (self.residuals >= self.floors)
+        return int(is_inside.sum())
 
     @property
     def coverage(self) -> float:
@@ -167,7 +169,8 @@ class Held:
 
     def width_at(self, coverage: float) -> float:
         """Median width after all intervals are stretched until they hold this share of the rows."""
-        return self._width(float(np.quantile(self.distances, coverage, method="higher")))
+        stretch = float(np.quantile(self.distances, coverage, method="higher"))
+        return self._width(stretch)
 
     def text(self, noun: str = "row") -> str:
         """Coverage and width in words.
@@ -182,6 +185,7 @@ class Held:
         )
 
     def _width(self, stretch: float) -> float:
+        """Median over rows of high over low end, of intervals that are so many times as wide."""
         lows = np.maximum(self.middles - stretch * self.halves, self.floors)
         highs = np.maximum(self.middles + stretch * self.halves, self.floors)
         return float(np.exp(np.median(highs - lows)))
@@ -196,12 +200,15 @@ def expected_in(pool: str, systems: Iterable[Sequence[float]]) -> Expected:
     """
     residuals = [np.array(of_system) for of_system in systems]
     means = [float(of_system.mean()) for of_system in residuals]
-    middle, n = fmean(means), len(means)
+    n_systems = len(means)
+    middle = fmean(means)
+    # Every system has the same weight, however many rows it has.
     squares = [float(((of_system - middle) ** 2).mean()) for of_system in residuals]
-    half = interval_of(sqrt(fmean(squares) * n / (n - 1)), n)
+    log_sd = sqrt(fmean(squares) * n_systems / (n_systems - 1))
+    half = interval_of(log_sd, n_systems)
     return Expected(
         pool=pool,
-        systems=n,
+        systems=n_systems,
         rows=sum(map(len, residuals)),
         factor=round(exp(median(means)), 3),
         low=round(exp(middle - half), 3),
@@ -255,7 +262,11 @@ def expected_speeds(
     """
     systems = raw_systems(predicted, seconds)
     factors = {system.name: without_system(systems, system).factor for system in systems}
-    return [1 / (seconds(each) * factors[each.row.unit]) for each in predicted]
+    speeds = []
+    for prediction in predicted:
+        expected_seconds = seconds(prediction) * factors[prediction.row.unit]
+        speeds.append(1 / expected_seconds)
+    return speeds
 
 
 def left_out_systems(systems: Sequence[PublishedSystem], centred: bool = False) -> dict[str, Held]:
@@ -266,12 +277,12 @@ def left_out_systems(systems: Sequence[PublishedSystem], centred: bool = False) 
         centred: Only widths come from other systems, as for calibrated designs.
     """
     of_kind: dict[str, list[Held]] = {}
+    interval_without = width_without_system if centred else without_system
     for tested in systems:
-        interval = (width_without_system if centred else without_system)(systems, tested)
-        held = Held.of(tested, interval)
-        of_kind.setdefault(tested.kind, []).append(held)
-        of_kind.setdefault(ALL, []).append(held)
-    return {kind: Held.together(parts) for kind, parts in of_kind.items()}
+        held_out = Held.of(tested, interval_without(systems, tested))
+        of_kind.setdefault(tested.kind, []).append(held_out)
+        of_kind.setdefault(ALL, []).append(held_out)
+    return {kind: Held.together(of_systems) for kind, of_systems in of_kind.items()}
 
 
 def raw_systems(
@@ -285,7 +296,7 @@ def raw_systems(
     """
 
     def logs(rows: Sequence[Predicted]) -> list[Logs]:
-        return [_logs(each, seconds(each)) for each in rows]
+        return [_logs(row, seconds(row)) for row in rows]
 
     return _systems(predicted, logs)
 
@@ -311,8 +322,11 @@ def calibrated_systems(
     """
 
     def logs(rows: Sequence[Predicted]) -> list[Logs]:
-        pairs = permutations(rows, 2)
-        return [_logs(one, calibrated_seconds(point(one), [point(other)])) for one, other in pairs]
+        logs_of_pairs = []
+        for tested, calibrating in permutations(rows, 2):
+            seconds = calibrated_seconds(point(tested), [point(calibrating)])
+            logs_of_pairs.append(_logs(tested, seconds))
+        return logs_of_pairs
 
     # A calibrated design takes its width from systems of its kind, whatever starts its kernels.
     return [replace(system, control=None) for system in _systems(predicted, logs)]
@@ -331,16 +345,17 @@ def own_held(
         By the number of points that calibrate: three, and 0 for all other rows of the system. Three
         are the rows that follow the tested one, in the order of the file.
     """
-    held: dict[int, list[Held]] = {}
-    for rows in grouped((each.row.unit, each) for each in predicted).values():
+    by_points: dict[int, list[Held]] = {}
+    for rows in _by_system(predicted).values():
         if len(rows) <= LEAST_SYSTEMS:
             continue
-        for number, most in ((LEAST_SYSTEMS, LEAST_SYSTEMS), (0, len(rows) - 1)):
-            tests = (_own_test(rows, place, most, point=point) for place in range(len(rows)))
-            if tested := [test for test in tests if test is not None]:
-                of_system = replace(Held.together(tested), systems=1)
-                held.setdefault(number, []).append(of_system)
-    return {number: Held.together(parts) for number, parts in held.items()}
+        for points, most_points in ((LEAST_SYSTEMS, LEAST_SYSTEMS), (0, len(rows) - 1)):
+            tests = [_own_test(rows, index, most_points, point=point) for index in range(len(rows))]
+            with_interval = [test for test in tests if test is not None]
+            if with_interval:
+                of_system = replace(Held.together(with_interval), systems=1)
+                by_points.setdefault(points, []).append(of_system)
+    return {points: Held.together(of_systems) for points, of_systems in by_points.items()}
 
 
 class TransferTest(NamedTuple):
@@ -369,15 +384,16 @@ def transfer_tests(
             which have to be so many.
     """
     tests = []
-    for rows in grouped((each.row.unit, each) for each in predicted).values():
+    for rows in _by_system(predicted).values():
         for tested in rows:
-            others = [row for row in rows if row is not tested and _may(row, tested, transfer)]
-            sets = [[other] for other in others] if points == 1 else [others]
-            tests += [
-                TransferTest(tested, tuple(calibrating))
-                for calibrating in sets
-                if len(calibrating) >= points and _is_transfer(calibrating, tested, transfer)
+            may_calibrate = [
+                row for row in rows if row is not tested and _may(row, tested, transfer)
             ]
+            sets = [[row] for row in may_calibrate] if points == 1 else [may_calibrate]
+            for calibrating in sets:
+                is_enough = len(calibrating) >= points
+                if is_enough and _is_transfer(calibrating, tested, transfer):
+                    tests.append(TransferTest(tested, tuple(calibrating)))
     return tests
 
 
@@ -420,19 +436,20 @@ def transfer_held(
     """
     tests = transfer_tests(predicted, transfer, points)
     systems = transfer_systems(tests, point)
-    held = []
+    held_out = []
     for system in systems:
-        moved = width_without_system(systems, system)
-        usual = width_without_system(calibrated, system)
+        across_difference = width_without_system(systems, system)
+        of_calibrated = width_without_system(calibrated, system)
         for test in tests:
             if test.tested.row.unit != system.name:
                 continue
-            others = [point(other) for other in test.others]
-            own = own_interval(others) if points >= LEAST_SYSTEMS else None
-            interval = widest([moved, usual if own is None else own])
-            one_row = _system(system.name, test.tested, [_transfer_logs(test, point)])
-            held.append(Held.of(one_row, interval))
-    return replace(Held.together(held), systems=len(systems))
+            of_calibration = None
+            if points >= LEAST_SYSTEMS:
+                of_calibration = own_interval([point(row) for row in test.others])
+            interval = widest([across_difference, of_calibration or of_calibrated])
+            tested_row = _system(system.name, test.tested, [_transfer_logs(test, point)])
+            held_out.append(Held.of(tested_row, interval))
+    return replace(Held.together(held_out), systems=len(systems))
 
 
 def own_interval(points: Sequence[MeasuredSpeed]) -> Expected | None:
@@ -471,20 +488,21 @@ def coverage_table(predicted: Sequence[Predicted]) -> list[Coverage]:
 
     For a design's own points, each row is predicted from all others of its system.
     """
-    held: dict[str, Held] = left_out_systems(raw_systems(predicted, bare_seconds))
+    by_pool: dict[str, Held] = left_out_systems(raw_systems(predicted, bare_seconds))
     point = attrgetter("point")
     calibrated = calibrated_systems(predicted, point)
     for kind, of_kind in left_out_systems(calibrated, centred=True).items():
-        held[f"{CALIBRATED} {kind}"] = of_kind
-    held[OWN] = own_held(predicted, point)[0]
+        by_pool[f"{CALIBRATED} {kind}"] = of_kind
+    by_pool[OWN] = own_held(predicted, point)[0]
     for transfer in TRANSFERS:
         for points in (1, LEAST_SYSTEMS):
             pool = transfer_prefix(transfer, points).strip()
-            held[pool] = transfer_held(
+            by_pool[pool] = transfer_held(
                 predicted, transfer, points=points, point=point, calibrated=calibrated
             )
     return [
-        Coverage(pool, rows=of_pool.rows, inside=of_pool.inside) for pool, of_pool in held.items()
+        Coverage(pool, rows=held_out.rows, inside=held_out.inside)
+        for pool, held_out in by_pool.items()
     ]
 
 
@@ -501,48 +519,67 @@ def coverage_notes(predicted: Sequence[Predicted]) -> Iterator[str]:
         "95 % interval of the coverage, rows taken as independent. The width is the high end of an "
         "interval over its low end."
     )
-    ours = left_out_systems(raw_systems(predicted, bare_seconds))
-    theirs = left_out_systems(raw_systems(predicted, usual_seconds))
-    for kind in _in_order(ours):
-        held, rival = ours[kind], theirs[kind]
-        yield (
-            f"Expected times, {_title(kind, held)}: carsim {held.text()}; {USUAL} of peak "
-            f"{rival.text()}. {_narrower(held, rival)}"
-        )
-    ways: dict[str, Callable[[Predicted], MeasuredSpeed]] = {
-        "carsim": attrgetter("point"),
-        TWO_CONSTANTS: peak_point,
-    }
-    calibrated = {name: calibrated_systems(predicted, point) for name, point in ways.items()}
-    single = {name: left_out_systems(systems, centred=True) for name, systems in calibrated.items()}
-    for kind in _in_order(single["carsim"]):
-        held, rival = single["carsim"][kind], single[TWO_CONSTANTS][kind]
-        yield (
-            f"Calibrated by one other row, {_title(kind, held)}: carsim {held.text('prediction')}; "
-            f"{TWO_CONSTANTS} {rival.text('prediction')}. {_narrower(held, rival)}"
-        )
-    own = {name: own_held(predicted, point) for name, point in ways.items()}
-    for number, held in own["carsim"].items():
-        rows, rival = (str(number) if number else "all"), own[TWO_CONSTANTS][number]
-        yield (
-            f"Calibrated by {rows} other rows, width from their own errors, "
-            f"{count(held.systems, 'system')}: carsim {held.text()}; {TWO_CONSTANTS} "
-            f"{rival.text()}. {_narrower(held, rival)}"
-        )
+    yield from _expected_notes(predicted)
+    of_carsim = attrgetter("point")
+    calibrated = calibrated_systems(predicted, of_carsim)
+    rival_calibrated = calibrated_systems(predicted, peak_point)
+    yield from _single_row_notes(calibrated, rival_calibrated)
+    yield from _own_notes(predicted)
     for transfer, title in TRANSFERS.items():
         for points, rows in ((1, "one row"), (LEAST_SYSTEMS, "three or more rows")):
-            of_way = {
-                name: transfer_held(
-                    predicted, transfer, points=points, point=way, calibrated=calibrated[name]
-                )
-                for name, way in ways.items()
-            }
-            held, rival = of_way["carsim"], of_way[TWO_CONSTANTS]
-            yield (
-                f"Calibrated by {rows} {title}, {count(held.systems, 'system')}: carsim "
-                f"{held.text('prediction')}; {TWO_CONSTANTS} {rival.text('prediction')}. "
-                f"{_narrower(held, rival)}"
+            ours = transfer_held(
+                predicted, transfer, points=points, point=of_carsim, calibrated=calibrated
             )
+            rival = transfer_held(
+                predicted, transfer, points=points, point=peak_point, calibrated=rival_calibrated
+            )
+            yield (
+                f"Calibrated by {rows} {title}, {count(ours.systems, 'system')}: carsim "
+                f"{ours.text('prediction')}; {TWO_CONSTANTS} {rival.text('prediction')}. "
+                f"{_narrower(ours, rival)}"
+            )
+
+
+def _expected_notes(predicted: Sequence[Predicted]) -> Iterator[str]:
+    """Intervals of expected times next to those of a share of the peak, by kind of system."""
+    of_carsim = left_out_systems(raw_systems(predicted, bare_seconds))
+    of_rival = left_out_systems(raw_systems(predicted, usual_seconds))
+    for kind in _in_order(of_carsim):
+        ours = of_carsim[kind]
+        rival = of_rival[kind]
+        yield (
+            f"Expected times, {_title(kind, ours)}: carsim {ours.text()}; {USUAL} of peak "
+            f"{rival.text()}. {_narrower(ours, rival)}"
+        )
+
+
+def _single_row_notes(
+    calibrated: Sequence[PublishedSystem], rival_calibrated: Sequence[PublishedSystem]
+) -> Iterator[str]:
+    """Intervals of times calibrated by one other row, next to the rival's, by kind of system."""
+    of_carsim = left_out_systems(calibrated, centred=True)
+    of_rival = left_out_systems(rival_calibrated, centred=True)
+    for kind in _in_order(of_carsim):
+        ours = of_carsim[kind]
+        rival = of_rival[kind]
+        yield (
+            f"Calibrated by one other row, {_title(kind, ours)}: carsim {ours.text('prediction')}; "
+            f"{TWO_CONSTANTS} {rival.text('prediction')}. {_narrower(ours, rival)}"
+        )
+
+
+def _own_notes(predicted: Sequence[Predicted]) -> Iterator[str]:
+    """Intervals from the errors of a system's own rows, next to the rival's."""
+    of_carsim = own_held(predicted, attrgetter("point"))
+    of_rival = own_held(predicted, peak_point)
+    for points, ours in of_carsim.items():
+        rival = of_rival[points]
+        rows = str(points) if points else "all"
+        yield (
+            f"Calibrated by {rows} other rows, width from their own errors, "
+            f"{count(ours.systems, 'system')}: carsim {ours.text()}; {TWO_CONSTANTS} "
+            f"{rival.text()}. {_narrower(ours, rival)}"
+        )
 
 
 def left_out_speeds(
@@ -562,11 +599,11 @@ def left_out_speeds(
         point: The row as a point to calibrate with.
     """
     speeds = []
-    for rows in grouped((of(each), each) for each in predicted).values():
-        for each in rows:
-            others = [point(other) for other in rows if same(other) != same(each)]
-            if others:
-                speeds.append((each, speed(point(each), others)))
+    for rows in grouped((of(row), row) for row in predicted).values():
+        for tested in rows:
+            calibrating = [point(row) for row in rows if same(row) != same(tested)]
+            if calibrating:
+                speeds.append((tested, speed(point(tested), calibrating)))
     return speeds
 
 
@@ -584,15 +621,14 @@ def few_rows_speeds(
         point: The row as a point to calibrate with.
     """
     speeds = []
-    for rows in grouped((each.row.unit, each) for each in predicted).values():
-        for place, tested in enumerate(rows):
-            others = [*rows[place + 1 :], *rows[:place]]
-            calibrating = [[other] for other in others] if number == 1 else [others[:number]]
-            speeds += [
-                (tested, calibrated_speed(point(tested), [point(other) for other in chosen]))
-                for chosen in calibrating
-                if len(chosen) == number
-            ]
+    for rows in _by_system(predicted).values():
+        for index, tested in enumerate(rows):
+            following = _following(rows, index)
+            sets = [[row] for row in following] if number == 1 else [following[:number]]
+            for calibrating in sets:
+                if len(calibrating) == number:
+                    points = [point(row) for row in calibrating]
+                    speeds.append((tested, calibrated_speed(point(tested), points)))
     return speeds
 
 
@@ -647,13 +683,25 @@ def _systems(
 ) -> list[PublishedSystem]:
     """Systems of the rows, without those that have no residual."""
     systems = []
-    for name, rows in grouped((each.row.unit, each) for each in predicted).items():
-        if of_rows := logs(rows):
-            systems.append(_system(name, rows[0], of_rows))
+    for name, rows in _by_system(predicted).items():
+        logs_of_rows = logs(rows)
+        if logs_of_rows:
+            systems.append(_system(name, rows[0], logs_of_rows))
     return systems
 
 
+def _by_system(predicted: Iterable[Predicted]) -> dict[str, list[Predicted]]:
+    """Rows by the name of their system."""
+    return grouped((row.row.unit, row) for row in predicted)
+
+
+def _following(rows: Sequence[Predicted], index: int) -> list[Predicted]:
+    """All rows but one: those behind it in the order of the file, then those before it."""
+    return [*rows[index + 1 :], *rows[:index]]
+
+
 def _system(name: str, first: Predicted, of_rows: Sequence[Logs]) -> PublishedSystem:
+    """Residuals of a system's rows; kind and control are those of its first row."""
     design = first.row.design
     control = design.machine.overheads.control
     return PublishedSystem(
@@ -676,23 +724,27 @@ def _logs(each: Predicted, seconds: float) -> Logs:
 def _may(other: Predicted, tested: Predicted, transfer: str) -> bool:
     """Whether a row may calibrate for a tested one across a difference of models."""
     same_bits, same_family = _are_alike(other, tested)
-    return (
-        (not same_bits or transfer == "family")
-        and (not same_family or transfer == "precision")
-    )  # fmt: skip
+    if same_bits and transfer != "family":
+        return False
+    return not same_family or transfer == "precision"
 
 
 def _is_transfer(others: Iterable[Predicted], tested: Predicted, transfer: str) -> bool:
     """Whether rows that may calibrate differ from the tested one in nothing else."""
-    alike = [_are_alike(other, tested) for other in others]
-    if transfer == "precision":
-        return any(same_family for _, same_family in alike)
-    return transfer == "both" or any(same_bits for same_bits, _ in alike)
+    if transfer == "both":
+        return True
+    for row in others:
+        same_bits, same_family = _are_alike(row, tested)
+        differs_in_nothing_else = same_family if transfer == "precision" else same_bits
+        if differs_in_nothing_else:
+            return True
+    return False
 
 
 def _are_alike(one: Predicted, other: Predicted) -> tuple[bool, bool]:
     """Whether two rows are of one precision, and of one family of models."""
-    first, second = _kind_of_model(one.row), _kind_of_model(other.row)
+    first = _kind_of_model(one.row)
+    second = _kind_of_model(other.row)
     same_bits = same_precision(
         first.weight_bits,
         second.weight_bits,
@@ -720,8 +772,9 @@ def _kind_of_model(row: Published) -> _KindOfModel:
 
 
 def _transfer_logs(test: TransferTest, point: Callable[[Predicted], MeasuredSpeed]) -> Logs:
-    others = [point(other) for other in test.others]
-    return _logs(test.tested, calibrated_seconds(point(test.tested), others))
+    """Logarithms of a tested row's times over its time by the rows that calibrate."""
+    calibrating = [point(row) for row in test.others]
+    return _logs(test.tested, calibrated_seconds(point(test.tested), calibrating))
 
 
 def _own_test(
@@ -736,11 +789,11 @@ def _own_test(
     None where these rows give no interval.
     """
     tested = rows[place]
-    others = [point(each) for each in (*rows[place + 1 :], *rows[:place])][:most]
-    interval = own_interval(others)
+    calibrating = [point(row) for row in _following(rows, place)[:most]]
+    interval = own_interval(calibrating)
     if interval is None:
         return None
-    logs = _logs(tested, calibrated_seconds(point(tested), others))
+    logs = _logs(tested, calibrated_seconds(point(tested), calibrating))
     return Held.of(_system(tested.row.unit, tested, [logs]), interval)
 
 
@@ -750,6 +803,7 @@ def _in_order(of_kind: Iterable[str]) -> list[str]:
 
 
 def _title(kind: str, held: Held) -> str:
+    """Kind and number of systems in words."""
     return f"{KINDS.get(kind, 'all kinds')}, {count(held.systems, 'system')}"
 
 

@@ -50,13 +50,22 @@ DESIGN = "u280_fastcar"
 DENSE = "dense"
 """Name of the row of dense decoding."""
 
-LINE, SKIPPING = "a fitted line", "linear skipping"
+LINE = "a fitted line"
 
-MEAN_BOUND, WORST_BOUND = 0.025, 0.065
-"""Stated bounds of the absolute error: mean over all rows, and worst row."""
+SKIPPING = "linear skipping"
 
-OPERATIONS_SAVED, AT_RATIO = 0.45, 0.80
-"""FastCar section 6: 45 % of all operations are saved at 80 % replay."""
+MEAN_BOUND = 0.025
+"""Stated bound of the absolute error, mean over all rows."""
+
+WORST_BOUND = 0.065
+"""Stated bound of the absolute error of the worst row."""
+
+OPERATIONS_SAVED = 0.45
+"""Share of all operations that is saved at a replay ratio of :data:`AT_RATIO` (FastCar section
+6)."""
+
+AT_RATIO = 0.80
+"""Replay ratio of :data:`OPERATIONS_SAVED`."""
 
 STOCK = ("zcu102", "u280")
 """Shipped designs that decode one guidance pair a batch."""
@@ -100,17 +109,20 @@ class PaperRow:
 def paper_rows() -> tuple[PaperRow, ...]:
     """All rows, in the order of publication; the first is dense decoding."""
     file = "fastcar_paper.csv"
-    read = TypeAdapter(PaperRow).validate_python
-    return tuple(
-        read({**row, "name": row["row"], "attention": parse_yaml(row["attention"], file)})
-        for row in data_rows(file)
-    )
+    adapter = TypeAdapter(PaperRow)
+    rows = []
+    for row in data_rows(file):
+        attention = parse_yaml(row["attention"], file)
+        fields = {**row, "name": row["row"], "attention": attention}
+        rows.append(adapter.validate_python(fields))
+    return tuple(rows)
 
 
 def _kv_macs(row: PaperRow, body: Body) -> float:
     """Multiply-accumulates with keys and values of a token, mean over a video."""
     contexts = np.array([PAPER_VIDEO.context(step) for step in range(PAPER_VIDEO.n_steps)])
-    return 2 * body.n_layers * body.q_size * float(row.attention.reads(contexts).tokens.mean())
+    mean_tokens = float(row.attention.reads(contexts).tokens.mean())
+    return 2 * body.n_layers * body.q_size * mean_tokens
 
 
 def unread_share(row: PaperRow, body: Body) -> float:
@@ -144,16 +156,21 @@ def line_s(body: Body) -> list[float]:
     levels of rows that never replay, and all lines through pairs of others, are tried.
     """
     rows = paper_rows()
-    ratios, latencies = np.array([(row.replay_ratio, row.latency_s) for row in rows]).T
+    ratios = np.array([row.replay_ratio for row in rows])
+    latencies = np.array([row.latency_s for row in rows])
     unread_s = latencies[0] * np.array([unread_share(row, body) for row in rows])
     fitted = np.empty(len(rows))
     for group in (ratios == 0, ratios > 0):
-        x, y, unread = ratios[group], (latencies + unread_s)[group], unread_s[group]
-        lines = [
-            y[i] + (x - x[i]) * (y[j] - y[i]) / ((x[j] - x[i]) or 1) - unread
-            for i, j in product(range(len(x)), repeat=2)
-        ]
-        fitted[group] = min(lines, key=lambda line: np.abs(line / (y - unread) - 1).sum())
+        # Latencies that the rows would have if they read all keys lie on a line of the ratio.
+        x = ratios[group]
+        y = (latencies + unread_s)[group]
+        unread = unread_s[group]
+        lines = []
+        for i, j in product(range(len(x)), repeat=2):
+            width = (x[j] - x[i]) or 1  # a row with itself gives a level
+            lines.append(y[i] + (x - x[i]) * (y[j] - y[i]) / width - unread)
+        errors = [np.abs(line / (y - unread) - 1).sum() for line in lines]
+        fitted[group] = lines[int(np.argmin(errors))]
     return fitted.tolist()
 
 
@@ -187,19 +204,25 @@ def validate_paper(progress: Callable[[str], None] = lambda _: None) -> Part:
     Args:
         progress: Told what is being done.
     """
-    base, rows = load_design(DESIGN), paper_rows()
+    base = load_design(DESIGN)
+    rows = paper_rows()
     body = base.model.body
     progress("rows at their ratios of eligible steps")
-    found = [simulate_row(base, row) for row in rows]
-    published, ours = [row.latency_s for row in rows], [each.latency_s for each in found]
-    line, skipping = line_s(body), [skipping_s(row, body) for row in rows]
-    joules = [each.energy_per_video.value_j for each in found]
+    simulated = [simulate_row(base, row) for row in rows]
+    published_s = [row.latency_s for row in rows]
+    ours_s = [result.latency_s for result in simulated]
+    of_line_s = line_s(body)
+    of_skipping_s = [skipping_s(row, body) for row in rows]
+    published_joules = [1 / row.efficiency for row in rows]  # up to a factor
+    ours_joules = [result.energy_per_video.value_j for result in simulated]
+    latencies = _compared("s", published_s, ours=ours_s, rival=of_line_s)
+    skipping = _compared("s", published_s, ours=ours_s, rival=of_skipping_s)
+    saved = _over_dense(sub, "s", published_s, ours=ours_s, rival=of_line_s)
+    efficiency = _over_dense(truediv, "x", published_joules, ours=ours_joules, rival=of_line_s)
     bounds = {"mean": MEAN_BOUND, "worst": WORST_BOUND}
-    saved = _over_dense(sub, "s", published, ours, line)
-    efficiency = _over_dense(truediv, "x", [1 / row.efficiency for row in rows], joules, line)
     groups = (
-        Group("latency of a video in s", _compared("s", published, ours, line), LINE, bounds),
-        Group("the same rows", _compared("s", published, ours, skipping), SKIPPING, shown=False),
+        Group("latency of a video in s", latencies, LINE, bounds),
+        Group("the same rows", skipping, SKIPPING, shown=False),
         Group("time saved over dense in s", saved, LINE, shown=False),
         Group("efficiency over dense", efficiency, "constant power"),
         Group("operations saved", (_operations(body),), "ratio of all steps"),
@@ -212,47 +235,88 @@ def validate_paper(progress: Callable[[str], None] = lambda _: None) -> Part:
     return Part("paper", title, groups, (CHOICES, CONSISTENT))
 
 
-def _compared(unit: str, *figures: Sequence[float]) -> tuple[Comparison, ...]:
-    """A comparison for each row, of what is published, carsim's figure and a rival's."""
+def _compared(
+    unit: str, published: Sequence[float], *, ours: Sequence[float], rival: Sequence[float]
+) -> tuple[Comparison, ...]:
+    """A comparison for each row, of the published figure, carsim's and a rival's."""
     return tuple(
-        Comparison(row.name, published, ours, rival, None, row.source, unit, _note(row))
-        for row, published, ours, rival in zip(paper_rows(), *figures, strict=True)
+        Comparison(
+            row.name,
+            published_of_row,
+            ours=ours_of_row,
+            rival=rival_of_row,
+            bound=None,
+            source=row.source,
+            unit=unit,
+            note="fitted: clock" if row.name == DENSE else "",
+        )
+        for row, published_of_row, ours_of_row, rival_of_row in zip(
+            paper_rows(), published, ours, rival, strict=True
+        )
     )
 
 
-def _note(row: PaperRow) -> str:
-    return "fitted: clock" if row.name == DENSE else ""
-
-
 def _over_dense(
-    gain: Callable[[float, float], float], unit: str, *figures: Sequence[float]
+    gain: Callable[[float, float], float],
+    unit: str,
+    published: Sequence[float],
+    *,
+    ours: Sequence[float],
+    rival: Sequence[float],
 ) -> tuple[Comparison, ...]:
-    """Gain of each row over dense; errors of latency look small, as most of it stays."""
-    return _compared(unit, *([gain(each[0], other) for other in each] for each in figures))[1:]
+    """Gain of each row over dense; errors of latency look small, as most of it stays.
+
+    Args:
+        gain: Gain of a figure of dense decoding over that of a row.
+        unit: Unit of a gain.
+        published: Published figures, dense decoding first.
+        ours: Figures of carsim.
+        rival: Figures of the rival.
+    """
+
+    def gains(figures: Sequence[float]) -> list[float]:
+        return [gain(figures[0], figure) for figure in figures]
+
+    compared = _compared(unit, gains(published), ours=gains(ours), rival=gains(rival))
+    return compared[1:]
 
 
 def _operations(body: Body) -> Comparison:
-    ours, rival = replayed_share(AT_RATIO, body), replayed_share(AT_RATIO, body, "all")
-    what, source = f"at {AT_RATIO:.0%} replay", "FastCar section 6"
-    return Comparison(what, OPERATIONS_SAVED, ours, rival, None, source, "share")
+    """Share of all operations that replay saves, as published and as calculated."""
+    return Comparison(
+        f"at {AT_RATIO:.0%} replay",
+        OPERATIONS_SAVED,
+        ours=replayed_share(AT_RATIO, body),
+        rival=replayed_share(AT_RATIO, body, "all"),
+        bound=None,
+        source="FastCar section 6",
+        unit="share",
+    )
 
 
 def stock_speedups(body: Body, progress: Callable[[str], None] = lambda _: None) -> Group:
     """Speed-up of shipped designs at the published ratios, with no number fitted to a row."""
-    dense, *others = paper_rows()
+    dense, *sparse_rows = paper_rows()
     compared = []
-    for row in others:
+    for row in sparse_rows:
         ratio = row.replay_ratio
         if not ratio or row.attention != dense.attention:
             continue
         trace = trace_path(f"published_{100 * ratio:.0f}_correlated")
         correlated = Workload("trace", traces=(str(trace),))
         works = {"correlated": correlated, "independent": independent(ratio)}
-        gain, rival = (dense.latency_s / each for each in (row.latency_s, skipping_s(row, body)))
         for design, (kind, work) in product(map(load_design, STOCK), works.items()):
             progress(f"{design.name}, {kind} decisions at {ratio:.0%}")
-            found = run(design, workload=work, allow_misfit=True, resample_seed=0, what_if=False)
-            what = f"{design.name}, {ratio:.0%} replay, {kind} decisions"
-            ours = found.baseline.latency_s / found.chosen.latency_s
-            compared.append(Comparison(what, gain, ours, rival, None, row.source, "x"))
+            report = run(design, workload=work, allow_misfit=True, resample_seed=0, what_if=False)
+            compared.append(
+                Comparison(
+                    f"{design.name}, {ratio:.0%} replay, {kind} decisions",
+                    dense.latency_s / row.latency_s,
+                    ours=report.baseline.latency_s / report.chosen.latency_s,
+                    rival=dense.latency_s / skipping_s(row, body),
+                    bound=None,
+                    source=row.source,
+                    unit="x",
+                )
+            )
     return Group("speed-up, nothing fitted", tuple(compared), SKIPPING)

@@ -62,8 +62,8 @@ class Group:
     @property
     def theirs(self) -> Errors | None:
         """Errors of the rival, over the rows for which it has an answer."""
-        found = [row.rival_error for row in self.rows if row.rival_error is not None]
-        return errors_of(found) if found else None
+        rival_errors = [row.rival_error for row in self.rows if row.rival_error is not None]
+        return errors_of(rival_errors) if rival_errors else None
 
     @property
     def wins(self) -> int:
@@ -76,28 +76,28 @@ class Group:
     @property
     def failures(self) -> tuple[str, ...]:
         """Figures that leave their bound, a sentence each."""
-        ours, theirs = self.ours, self.theirs
-        found = [
+        ours = self.ours
+        theirs = self.theirs
+        failures = [
             f"{self.title}: {row.what}: {row.error:+.2%} is beyond {row.bound:.2%}"
             for row in self.rows
             if not row.ok
         ]
-        found += [
-            f"{self.title}: {name} error {value:.2%} is above {bound:.2%}"
-            for name, bound in self.bounds.items()
-            if (value := getattr(ours, name)) > bound
-        ]
+        for name, bound in self.bounds.items():
+            value: float = getattr(ours, name)
+            if value > bound:
+                failures.append(f"{self.title}: {name} error {value:.2%} is above {bound:.2%}")
         if theirs and self.must_win and theirs.mean < ours.mean:
-            found.append(
+            failures.append(
                 f"{self.title}: {self.rival} is nearer on average, {theirs.mean:.1%} "
                 f"against {ours.mean:.1%}"
             )
         if theirs and self.wins < self.least_wins * theirs.count:
-            found.append(
+            failures.append(
                 f"{self.title}: nearer than {self.rival} in {self.wins} of {theirs.count} rows, "
                 f"at least {self.least_wins:.0%} are asked for"
             )
-        return tuple(found)
+        return tuple(failures)
 
 
 @dataclass(frozen=True)

@@ -163,12 +163,12 @@ class Predicted:
     @property
     def expected(self) -> Speed:
         """Speed expected on a real board."""
-        known = self.decode.design.expected
-        known = known.not_below(self.speed / self.row.at_peak(1.0))
+        share_at_peak = self.speed / self.row.at_peak(1.0)
+        factors = self.decode.design.expected.not_below(share_at_peak)
         return Speed(
-            value=self.speed / known.factor,
-            low=self.speed / known.high,
-            high=self.speed / known.low,
+            value=self.speed / factors.factor,
+            low=self.speed / factors.high,
+            high=self.speed / factors.low,
         )
 
     @property
@@ -186,9 +186,9 @@ class Predicted:
 
 def predict(row: Published) -> Predicted:
     """Predict one row."""
-    found = decode(row.design, row.first_context, row.last_context)
-    longest = Video(n_frames=max(found.contexts), tokens_per_frame=1, prompt_tokens=0)
-    return Predicted(row, found, check_fit(row.design, longest))
+    decoded = decode(row.design, row.first_context, row.last_context)
+    longest = Video(n_frames=max(decoded.contexts), tokens_per_frame=1, prompt_tokens=0)
+    return Predicted(row, decode=decoded, fit=check_fit(row.design, longest))
 
 
 def predict_rows(progress: Callable[[str], None] = lambda _: None) -> list[Predicted]:

@@ -139,25 +139,25 @@ def validate_replay(
     Raises:
         InputError: No such folder, or files that are none of ``carsim measure``.
     """
-    places = measured_folders(shipped_rows() if folder is None else folder)
+    folders = measured_folders(shipped_rows() if folder is None else folder)
     predicted: dict[Key, Mapping[str, float]] = {}
     measured: list[MeasuredReplay] = []
     notes: list[str] = []
-    for place in places:
-        progress(place.name)
-        predictions = predict(place)
+    for measured_folder in folders:
+        progress(measured_folder.name)
+        predictions = predict(measured_folder)
         predicted |= predictions.speedups
-        measured += read_measured(place)
-        notes.append(_setup_note(place))
+        measured += read_measured(measured_folder)
+        notes.append(_setup_note(measured_folder))
         for workers, reason in predictions.refused.items():
             notes.append(
-                f"{place.name}, {workers} workers: carsim calibrate refuses the dense rows "
-                f"({reason}); the time without runtime overhead stands in."
+                f"{measured_folder.name}, {workers} workers: carsim calibrate refuses the dense "
+                f"rows ({reason}); the time without runtime overhead stands in."
             )
     scored = [row for row in measured if row.is_scored]
     if not scored:
         problem = f"no setting of {len(measured)} has an effect above twice its noise"
-        raise InputError(str(places[0].parent), problem, "measure longer, on an idle machine")
+        raise InputError(str(folders[0].parent), problem, "measure longer, on an idle machine")
     return Part("replay", TITLE, tuple(_groups(scored, predicted)), (
         *_summary(measured, scored, predicted), *notes
     ))  # fmt: skip
@@ -413,7 +413,8 @@ def _counts(counts: Mapping[str, int]) -> str:
 def _setup_note(folder: Path) -> str:
     """The machine of a folder in one sentence."""
     setup = read_mapping(folder / SETUP)
-    machine, libraries = setup["machine"], dict(setup["libraries"])
+    machine = setup["machine"]
+    libraries = dict(setup["libraries"])
     device = libraries.pop("device")
     named = ", ".join(f"{name} {text}" for name, text in libraries.items())
     caches = ", ".join(f"{level} {kib} KiB" for level, kib in machine["caches_kib"].items())

@@ -118,11 +118,11 @@ def ridge_of(dense: DenseEvidence) -> float:
     is a factor, and the ridge is what decides ratios. Errors are relative.
     """
     rows = np.array(list(dense.step_us), float) / dense.workers
-    took = np.array(list(dense.step_us.values()))
+    step_us = np.array(list(dense.step_us.values()))
     ridges = np.geomspace(1.0, 2 * rows.max(), ROOFLINE_POINTS)
     errors = []
     for ridge in ridges:
-        relative = np.maximum(1.0, rows / ridge) / took
+        relative = np.maximum(1.0, rows / ridge) / step_us
         factor = relative.sum() / (relative**2).sum()
         errors.append(((factor * relative - 1) ** 2).sum())
     return float(ridges[int(np.argmin(errors))])

@@ -168,13 +168,13 @@ def label_of(row: PaperRow) -> str:
     ['dense', 'window 256', 'window 16', '20 % replay']
     """
     window = getattr(row.attention, "window", None)
-    parts: list[str] = []
+    words: list[str] = []
     if row.replay_ratio:
         replay = "" if window else " replay"
-        parts.append(f"{100 * row.replay_ratio:.0f} %{replay}")
+        words.append(f"{100 * row.replay_ratio:.0f} %{replay}")
     if window is not None:
-        parts.append(f"window {window}")
-    return ", ".join(parts) or "dense"
+        words.append(f"window {window}")
+    return ", ".join(words) or "dense"
 
 
 def reproduce_fastcar(progress: Callable[[str], None] = lambda _: None) -> Reproduction:

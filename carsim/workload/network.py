@@ -24,7 +24,6 @@ from pydantic import Field, model_validator
 
 from carsim.base.section import FieldError, GrownSection, Section
 from carsim.base.sizes import NonNegativeInt, PositiveInt
-from carsim.base.units import Whole
 from carsim.workload.body import Body, Size
 from carsim.workload.precision import Role
 from carsim.workload.sample import Sample
@@ -125,8 +124,11 @@ class DiffusionTransformer(Section):
         return rows * columns
 
     def tokens(self, sample: Sample) -> int:
-        """Image tokens of a forward."""
-        frames = sample.chunk_frames or self.latent_frames(sample)
+        """Image tokens of a forward; of chunks those of one chunk."""
+        return self.tokens_of(sample, sample.chunk_frames or self.latent_frames(sample))
+
+    def tokens_of(self, sample: Sample, frames: int) -> int:
+        """Tokens of so many latent frames."""
         return -(-frames // self.patch[0]) * self.tokens_per_frame(sample)
 
     def pixel_frames(self, sample: Sample) -> int:
@@ -494,13 +496,3 @@ def check_side(field: str, pixels: int, unit: int) -> None:
         lower = max(unit, pixels - pixels % unit)
         problem = f"{pixels} is no multiple of {unit}, the pixels of a token"
         raise FieldError(field, problem, f"give {lower} or {lower + unit}")
-
-
-def keys_of(network: DiffusionTransformer, sample: Sample, chunk: Whole) -> Whole:
-    """Image tokens that a chunk attends to, its own included, of chunks numbered from 0."""
-    assert sample.chunk_frames is not None
-    frames = (chunk + 1) * sample.chunk_frames
-    if sample.window_frames is not None:
-        exceeds_window = frames > sample.window_frames
-        frames = frames + (sample.window_frames - frames) * exceeds_window
-    return frames * network.tokens_per_frame(sample) // network.patch[0]

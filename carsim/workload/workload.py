@@ -13,13 +13,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from carsim.base.errors import InputError
 from carsim.base.text import closest
 from carsim.base.yaml_file import parse_yaml, read_mapping, shown
 
 Kind = Literal["text", "video", "trace", "diffusion", "chunks", "image", "sample"]
+
+Cache = Literal["ring", "moved", "none"]
+"""How keys and values of chunks are kept."""
 
 ReuseSource = Literal["frame", "chunk", "step"]
 """Earlier outputs that a token of a forward reuses: those of its place in
@@ -54,12 +57,15 @@ _REUSE = (
 )
 """Fields of forwards that reuse others, as wholes or by ranges of tokens."""
 
+_CHUNKS = ("chunks", "chunk", "window", "sinks", "cache", "rolling", "pipelined", "prompts")
+"""Fields of videos that are made chunk by chunk."""
+
 _FIELDS: Mapping[str, tuple[str, ...]] = {
     "text": ("prompt", "tokens"),
     "video": ("frames", "prompt", "replay", "pairs", "seed", "rule", "guidance"),
     "trace": ("traces",),
     "diffusion": ("model", "size", "frames", "steps", "passes", *_REUSE),
-    "chunks": ("model", "size", "chunks", "chunk", "window", "steps", "passes", *_REUSE),
+    "chunks": ("model", "size", *_CHUNKS, "steps", "passes", *_REUSE),
     "image": ("model", "size", "steps", "passes", *_REUSE),
     "sample": _REUSE,
 }
@@ -75,15 +81,24 @@ _SAMPLE_FIELDS = {
     "chunks": "chunks",
     "chunk": "chunk_frames",
     "window": "window_frames",
+    "sinks": "sink_frames",
+    "cache": "cache",
+    "rolling": "rolling",
+    "pipelined": "pipelined",
+    "prompts": "prompts",
 }
 """Field of a workload -> field of ``model.sample``."""
 
 _LEAST = {
     **{"frames": 1, "tokens": 1, "prompt": 0, "seed": 0, "steps": 1, "passes": 1, "chunks": 1},
     **{"chunk": 1, "window": 1, "every": 2, "dense": 0},
+    **{"sinks": 0, "rolling": 1, "pipelined": 1, "prompts": 1},
     **{"cross_every": 2, "mlp_every": 2, "range_tokens": 1},
 }
 """Least value of each whole number."""
+
+ALL: Final = "all"
+"""Window of a chunk that reads the keys of all frames."""
 
 _CURE = (
     "say text:2048+512, video:8, video:8,replay=0.5, trace:NAME, diffusion:MODEL,480x832, "
@@ -115,7 +130,12 @@ class Workload:
         passes: Rows of each forward.
         chunks: Chunks of a video that is made chunk by chunk.
         chunk: Latent frames of a chunk.
-        window: Latent frames whose keys a chunk reads.
+        window: Latent frames whose keys a chunk reads; ``all``: those of the whole video.
+        sinks: First latent frames of the video, which stay in the window.
+        cache: How keys and values are kept: ``ring``, ``moved`` or ``none``.
+        rolling: Chunks that pass each forward together and attend to one another.
+        pipelined: Chunks that pass each forward together and attend to earlier ones.
+        prompts: Prompts of the video, each of an equal share of the chunks.
         every: Of so many forwards one computes, and the others reuse what it put out; None: all
             compute. ``policy.skip`` says what is reused. Beside ``replay`` from an earlier frame,
             tokens decide in the forwards that compute; beside ``replay`` from an earlier step, all
@@ -147,7 +167,12 @@ class Workload:
     passes: int | None = None
     chunks: int | None = None
     chunk: int | None = None
-    window: int | None = None
+    window: int | Literal["all"] | None = None
+    sinks: int | None = None
+    cache: Cache | None = None
+    rolling: int | None = None
+    pipelined: int | None = None
+    prompts: int | None = None
     every: int | None = None
     cross_every: int | None = None
     mlp_every: int | None = None
@@ -229,13 +254,15 @@ class Workload:
         return ":".join([self.kind, ",".join(words)] if words else [self.kind])
 
     @property
-    def sample_changes(self) -> dict[str, int]:
+    def sample_changes(self) -> dict[str, int | str | None]:
         """Fields of ``model.sample`` that the workload sets."""
-        changes = {
+        changes: dict[str, int | str | None] = {
             of_sample: getattr(self, name)
             for name, of_sample in _SAMPLE_FIELDS.items()
             if self.kind in SAMPLES and getattr(self, name) is not None
         }
+        if self.window == ALL:
+            changes |= {"window_frames": None, "sink_frames": self.sinks or 0}
         if self.size is not None:
             height, _, width = self.size.partition("x")
             changes |= {"height": int(height), "width": int(width)}
@@ -346,9 +373,13 @@ def _of_fields(mapping: Mapping[str, Any], place: str) -> Workload:
 def _lacks(name: str, value: Any) -> str:
     """The numbers that a field takes, if a value is none of them."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if name == "window" and value == ALL:
+        return ""
     if name in _LEAST:
         is_whole = is_number and isinstance(value, int) and value >= _LEAST[name]
         return "" if is_whole else f"a whole number of {_LEAST[name]} or more"
+    if name == "cache":
+        return "" if value in get_args(Cache) else ", ".join(get_args(Cache))
     if name == "source":
         return "" if value in get_args(ReuseSource) else ", ".join(get_args(ReuseSource))
     if name in ("model", "size"):

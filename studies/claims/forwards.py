@@ -10,10 +10,10 @@ from functools import cache
 
 from carsim import override, run
 from carsim.account.row import RowResult
-from carsim.cost.capacity import capacity
+from carsim.cost.capacity import cache_bytes, capacity
 from carsim.design import Design, load_design
 from carsim.design.load import for_work
-from carsim.program.sample import forward_macs
+from carsim.program.sample import forward_macs, macs_of_all_forwards
 from carsim.validate.peers import data_rows
 from carsim.validate.preset_counts import preset_model, sample_macs
 from carsim.workload.geometry import Video
@@ -341,3 +341,124 @@ def products_share(least: float) -> Finding:
     share = sum(each.share_of_time for each in products)
     text = f"asic_28nm: products limit phases of {percent(share)} of the time"
     return Finding(text, share >= least)
+
+
+# --------------------------------------------------------------------------- rollouts
+
+
+ROLLOUT = "chunks:self_forcing_1.3b,chunks=250"
+"""A rollout of 3,000 frames, as FAST-AR measures it."""
+
+OF_METHODS: Mapping[str, dict[str, object]] = {
+    "TempCache": {"kind": "temp_cache", "density": 0.168, "search": "full", "match": "lsh"},
+    "AnnSA": {"kind": "ann", "density": 0.276},
+    "AnnCA": {"kind": "ann_ca", "density": 0.331},
+}
+"""The methods of FAST-AR at the densities of its table 1."""
+
+
+@cache
+def rollout(name: str, fields: str, methods: tuple[str, ...] = ()) -> RowResult:
+    """A rollout of 3,000 frames on a design.
+
+    Args:
+        name: The design.
+        fields: Further fields of the workload.
+        methods: Methods of FAST-AR, in order; none: dense attention.
+    """
+    work = f"{ROLLOUT},{fields}"
+    design = design_of(work, name)
+    if methods:
+        policies = [OF_METHODS[method] for method in methods]
+        policy = policies[0] if len(policies) == 1 else {"kind": "stack", "policies": policies}
+        design = override(design, {"policy.attention": policy})
+    return run(design, workload=work, allow_misfit=True, what_if=False).chosen
+
+
+def rollout_speed(designs: Sequence[str], methods: Sequence[str], phase: str | None) -> Finding:
+    """Methods make a dense rollout over an unbounded cache as fast as stated, end to end.
+
+    Args:
+        designs: The machines.
+        methods: The methods, in order.
+        phase: Phase that they shorten, whose stated speed-up is compared, too; None: none is.
+    """
+    stated = published("FAST-AR", "all three")
+    stated_of_phase = 0.0
+    if phase is not None:
+        (method,) = methods
+        stated = published("FAST-AR", f"{method}-LSH")
+        stated_of_phase = published("FAST-AR", f"{method}-LSH component")
+    texts = []
+    holds = []
+    for name in designs:
+        dense = rollout(name, "window=all")
+        own = rollout(name, "window=all", tuple(methods))
+        gain = dense.latency_s / own.latency_s
+        holds.append(gain >= stated)
+        text = f"{name} {gain:.2f} x"
+        if phase is not None:
+            of_phase = dense.seconds_by_phase[phase] / own.seconds_by_phase[phase]
+            holds.append(of_phase >= stated_of_phase)
+            text += f", its attention {of_phase:.2f} x"
+        texts.append(text)
+    text = f"{'; '.join(texts)}; stated {stated:g} x"
+    if phase is not None:
+        text += f" and {stated_of_phase:g} x"
+    return Finding(text, all(holds))
+
+
+def over_released_window(designs: Sequence[str]) -> Finding:
+    """TempCache makes a rollout faster than one with the window of the released model.
+
+    Args:
+        designs: The machines.
+    """
+    texts = []
+    gains = []
+    for name in designs:
+        merged = rollout(name, "window=all", ("TempCache",)).latency_s
+        window = rollout(name, "window=21").latency_s / merged
+        rolling = rollout(name, "window=21,steps=5,rolling=5").latency_s / merged
+        within = rollout(name, "window=21").latency_s
+        within /= rollout(name, "window=21", ("TempCache",)).latency_s
+        gains.append(min(window, rolling))
+        texts.append(
+            f"{name} {window:.2f} x of a window of 21 latent frames, {rolling:.2f} x of the same "
+            f"with rolling noise levels, {within:.2f} x where the window itself is merged"
+        )
+    return Finding("; ".join(texts), min(gains) >= published("FAST-AR", "TempCache-LSH"))
+
+
+def unbounded_fits(frames: int, gigabytes: float) -> Finding:
+    """Keys and values of a whole rollout fit into a memory in 16 bits.
+
+    Args:
+        frames: Latent frames of the rollout.
+        gigabytes: The memory.
+    """
+    design = design_of(f"{ROLLOUT},window=all", "asic_7nm_hbm3")
+    design = override(design, {"model.kv.bits": 16})
+    used = cache_bytes(design, frames) / 1e9
+    of_frame = (cache_bytes(design, 2) - cache_bytes(design, 1)) / 1e9
+    held = gigabytes // of_frame
+    text = f"{used:.0f} GB at {frames} latent frames; {gigabytes:g} GB hold {held:.0f} of them"
+    return Finding(f"{text}, without weights", used <= gigabytes)
+
+
+def schedule_limit(dense_steps: float, sparse_blocks: float) -> Finding:
+    """AnnSA's stated speed-up is possible where some steps and blocks stay dense.
+
+    Args:
+        dense_steps: Share of the denoising steps that stay dense.
+        sparse_blocks: Share of the layers in which attention is sparse.
+    """
+    model = preset_model("self_forcing_1.3b", "chunks=250 window_frames=null")
+    macs = macs_of_all_forwards(model)
+    share = macs["attention"] / sum(macs.values())
+    density = published("FAST-AR", "AnnSA-LSH density")
+    stated = published("FAST-AR", "AnnSA-LSH")
+    left_out = (1 - dense_steps) * sparse_blocks * share * (1 - density)
+    most = 1 / (1 - left_out)
+    text = f"at most {most:.2f} x, where attention takes {percent(share)} of the operations"
+    return Finding(f"{text}; {stated:g} x stated", most >= stated)

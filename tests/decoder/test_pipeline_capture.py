@@ -198,6 +198,48 @@ def test_change_of_inputs_is_that_of_plain_loops(name: str, dense: int) -> None:
     assert replays > 0
 
 
+# ------------------------------------------------------------------ whole forwards
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("polynomial", [(1.0, 0.0), (0.5, 0.4, 0.01)])
+def test_change_of_forwards_adds_up_as_in_plain_loops(
+    name: str, polynomial: tuple[float, ...]
+) -> None:
+    case = CASES[name]()
+    network = case.build()
+    first = blocks_of(case, network)[0][0]
+    module = first.attn if hasattr(first, "attn") else first.attn1
+    seen: list[Reals] = []
+
+    def keep(_: Any, args: Any, kwargs: Any) -> None:
+        entered = args[0] if args else kwargs["hidden_states"]
+        seen.append(entered.numpy().copy())
+
+    asked = wanted(source="forward", tau=-0.45, polynomial=polynomial)
+    handle = module.register_forward_pre_hook(keep, with_kwargs=True)
+    made = recorded(case, network, asked)
+    handle.remove()
+    assert made.scores is None
+    assert made.reused is None
+    reuses = 0
+    for row in range(2):
+        total = 0.0
+        for step in range(1, len(TIMES) - 1):
+            change = np.abs(seen[step][row] - seen[step - 1][row]).sum()
+            relative = change / np.abs(seen[step - 1][row]).sum()
+            for power, factor in enumerate(reversed(polynomial)):
+                total += factor * relative**power
+            assert made.least[step, :, row] == pytest.approx(-total, rel=TOLERANCE)
+            assert abs(total - 0.45) > TOLERANCE
+            if total < 0.45:
+                reuses += 1
+            else:
+                total = 0.0
+    assert (made.least[[0, -1]] == np.float32(-0.45)).all()
+    assert reuses > 0
+
+
 # ------------------------------------------------------------------ rows, ranges
 
 
@@ -294,7 +336,7 @@ def captured(folder: Path, out: Path, **changes: Any) -> Trace:
     recipe = write_plan(folder, **changes)
     result = CliRunner().invoke(carsim, ["capture", str(recipe), "--out", str(out)])
     assert result.exit_code == 0, result.output
-    assert "of the scored tokens replay" in result.output
+    assert "replay" in result.output
     return load_trace(out)
 
 
@@ -328,9 +370,25 @@ def test_the_machine_runs_what_was_captured(pipeline: Path, tmp_path: Path) -> N
     dense = report.rows[0].simulation.totals
     own = report.chosen.simulation.totals
     reused = int(trace.reused.sum())
-    # A video is two rows; four rows are two videos, whose mean the report gives.
-    saved = dense["mlp"].macs - own["mlp"].macs
-    assert saved * 2 == reused * 2 * 24 * 40
+    assert dense["mlp"].macs - own["mlp"].macs == reused * 2 * 24 * 40
+    assert "captured" in report.chosen.batches.label
+
+
+def test_the_machine_runs_whole_forwards_that_were_captured(pipeline: Path, tmp_path: Path) -> None:
+    changes = {"source": "forward", "tau": -0.35, "steps": 6}
+    trace = captured(pipeline.parent, tmp_path / "wan.npz", **changes)
+    assert trace.replay.shape == (6, 2, 4)
+    assert (trace.replay == trace.replay[:, :1]).all()
+    assert 0 < trace.replay.sum() < trace.replay[1:-1].size
+    assert not trace.replay[[0, -1]].any()
+    raw = of_the_same_size(pipeline).model_dump()
+    raw["model"]["sample"]["steps"] = 6
+    raw["policy"]["skip"] = {"kind": "all_layers"}
+    report = run(Design.model_validate(raw), trace, what_if=False, allow_misfit=True)
+    dense = report.rows[0].simulation.totals
+    own = report.chosen.simulation.totals
+    reused = int(trace.replay.sum())  # rows of layers, of 18 tokens each
+    assert dense["mlp"].macs - own["mlp"].macs == reused * 18 * 2 * 24 * 40
     assert "captured" in report.chosen.batches.label
 
 
@@ -356,6 +414,8 @@ def test_a_captured_pipeline_stands_for_a_larger_network(pipeline: Path, tmp_pat
         ({"tau": ...}, "$.tau: is missing; add it"),
         ({"steps": 0}, "$.steps"),
         ({"source": "chunk"}, "$.source"),
+        ({"source": "forward", "range_tokens": 3}, "range_tokens is of tokens"),
+        ({"polynomial": [1.0]}, "polynomial is of whole forwards"),
         ({"prompts": []}, "$.prompts"),
         ({"range_tokens": 4}, "range_tokens: 4 do not divide the 6 tokens of a latent frame"),
         ({"frames": 1}, "one latent frame; take more frames, or source: step"),
@@ -374,7 +434,7 @@ def test_bad_recipes_get_one_line(pipeline: Path, changes: dict[str, Any], words
         (
             "transformer/config.json",
             {"_class_name": "AllegroTransformer3DModel"},
-            "no network whose forwards are captured; captured are CogVideoXTransformer3DModel",
+            "'AllegroTransformer3DModel' is no network whose forwards are captured",
         ),
         (
             "model_index.json",
@@ -389,7 +449,7 @@ def test_bad_recipes_get_one_line(pipeline: Path, changes: dict[str, Any], words
         (
             "model_index.json",
             {"_class_name": ["mine", "Pipeline"]},
-            "$._class_name: ['mine', 'Pipeline'] is no class of diffusers",
+            '$._class_name: ["mine", "Pipeline"] is no class of diffusers',
         ),
         ("model_index.json", {"_class_name": "NoPipeline"}, "cannot be loaded"),
     ],

@@ -62,10 +62,10 @@ def rewritten(folder: Path, change: Change) -> None:
         row |= {"#": (identity, key), "ordinal": int(ordinal), "values": json.loads(values)}
         rows.append(row)
     change(facts, rows)
-    text = _line(json.dumps(facts))
+    text = _line([json.dumps(facts)])
     for row in rows:
         parts = *row["#"], str(row["ordinal"]), row["status"], json.dumps(row["values"])
-        text += _line(*parts, json.dumps([row[name] for name in columns]))
+        text += _line([*parts, json.dumps([row[name] for name in columns])])
     (folder / STORE_FILE).write_bytes(text)
 
 

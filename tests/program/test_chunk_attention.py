@@ -170,7 +170,8 @@ def test_a_stack_searches_what_was_merged() -> None:
 def test_exponentials_are_those_of_scored_keys(attention: dict[str, Any], scored: int) -> None:
     design = design_with(attention)
     machine = MachineArrays.of([Hardware(design)])
-    block = AttendChunks(tokens=N, keys_of_chunk=tuple(KEYS), forwards=FORWARDS, steps=4)
+    keys = tuple(keys for keys in KEYS for _ in range(FORWARDS))
+    block = AttendChunks(tokens=N, keys_of_forward=keys, done_of_forward=(1.0,) * len(keys))
     last = np.array([CHUNKS * FORWARDS])
     steps = Steps(last, Video(1, 1, 0), design.policy.attention)
     *_, attend = operations_of(machine, block, block.reads(steps))(Share(N))

@@ -1,5 +1,6 @@
 """Forwards of diffusion transformers and depth encoders: work by hand, oracle, both rungs."""
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from time import process_time
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from drawn_forwards import designs
-from forward_oracle import ForwardOracle
+from forward_oracle import ForwardOracle, Passing, passing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plainly import simulate_plainly
@@ -137,21 +138,21 @@ def test_the_limit_of_attention_is_named(rate: int, tile: int, limit: str) -> No
 def test_work_of_a_forward_equals_the_oracle(design: Design) -> None:
     found = simulate_policy(plan_of(design), dense_batches(design))
     oracle = ForwardOracle(design)
-    sample, network = design.model.sample, design.model.network
+    sample = design.model.sample
     assert sample is not None
-    total = {"macs": 0, "bytes": 0}
-    for forward in range(sample.forwards):
-        keys = None
-        if sample.chunk_frames is not None:
-            frames = (forward // sample.forwards_per_chunk + 1) * sample.chunk_frames
-            frames = min(frames, sample.window_frames or frames)
-            keys = frames * network.tokens_per_frame(sample)  # type: ignore[union-attr]
-        counted = oracle.forward(keys)
-        for name in total:
-            total[name] += counted[name]
+    every_forward: list[Passing | None] = [None] * sample.forwards
+    if sample.chunk_frames is not None:
+        every_forward = list(passing(sample))
+    assert len(every_forward) == sample.forwards
+    total: Counter[str] = Counter()
+    for forward in every_forward:
+        total += oracle.forward(forward)
     activity = found.decode_activity
     assert activity.macs == total["macs"]
-    assert sum(activity.dram_bytes.values()) == total["bytes"]
+    moved_bytes = sum(activity.dram_bytes.values())
+    # A core moves its part of a row's cache, rounded up to bytes.
+    moves = sum(bool(forward.moved) for forward in every_forward if forward is not None)
+    assert 0 <= moved_bytes - total["bytes"] <= moves * design.model.body.n_layers * 2
 
 
 @given(
@@ -166,8 +167,10 @@ def test_forwards_one_after_the_other_give_the_same(design: Design, seed: int, k
     batches = dense_batches(design)
     drawn = np.random.default_rng(seed).random(batches.replay.shape) < 0.5
     drawn[:, 0] = False
-    batches = replace(batches, replay=drawn, further={"mlp": drawn[..., ::-1]})
-    plan = plan_of(design, reuses=True)
+    reuses = design.model.sample is not None and not design.model.sample.irregular
+    if reuses:  # other forwards refuse to reuse
+        batches = replace(batches, replay=drawn, further={"mlp": drawn[..., ::-1]})
+    plan = plan_of(design, reuses=reuses)
     together = simulate_policy(plan, batches)
     plainly = simulate_plainly(plan, batches)
     assert together.cycles == plainly.cycles

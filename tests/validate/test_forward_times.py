@@ -4,12 +4,14 @@ from math import exp, log
 
 import pytest
 
+from carsim.design.load import configs_folder
 from carsim.hardware.expected import FORWARDS, coverage_of, forward_factors
 from carsim.validate.diffusion import validate_diffusion
 from carsim.validate.forward_intervals import (
     expected_seconds,
     forward_coverage,
     forward_table,
+    held_of,
     residual_systems,
     with_machine,
 )
@@ -31,7 +33,7 @@ from carsim.validate.forward_times import (
     peak_of,
     sample_flop,
 )
-from carsim.validate.part import Part
+from carsim.validate.part import Errors, Part
 from carsim.validate.peers import data_rows
 from carsim.validate.preset_counts import preset_model
 
@@ -171,11 +173,11 @@ def test_two_rates_are_nearer_than_their_rivals_and_the_machine_says_that_it_is_
 ) -> None:
     groups = {group.title: group for group in part.groups}
     for rival in (ONE_RATE, SHARE):
-        group = groups[f"seconds on GPUs, two rates ({rival})"]
+        group = groups[f"seconds, two rates ({rival})"]
         assert len(group.rows) == 61
         assert group.theirs is not None
         assert group.ours.mean < group.theirs.mean
-    machine = groups[f"seconds on GPUs, expected ({TWO_RATES})"]
+    machine = groups[f"seconds, expected ({TWO_RATES})"]
     assert machine.theirs is not None
     assert machine.theirs.mean < machine.ours.mean
     note = next(note for note in part.notes if "carsim has a machine of" in note)
@@ -183,3 +185,52 @@ def test_two_rates_are_nearer_than_their_rivals_and_the_machine_says_that_it_is_
     assert any(
         note.startswith("90 % intervals by carsim, expected: 20 systems") for note in part.notes
     )
+
+
+def test_documents_state_the_errors_and_the_intervals(part: Part) -> None:
+    docs = configs_folder().parent / "docs"
+    trust, validation = (
+        " ".join((docs / name).read_text(encoding="utf-8").split())
+        for name in ("trust.md", "reference/validation.md")
+    )
+    known = forward_factors()[FORWARDS]
+    tested = coverage_of(FORWARDS)
+    groups = {group.title: group for group in part.groups}
+    by_two, by_one = (groups[f"seconds, expected ({way})"] for way in (TWO_RATES, ONE_RATE))
+    assert by_two.theirs is not None
+    assert by_one.theirs is not None
+    ours, two, one = (
+        f"{100 * errors.mean:.1f} %" for errors in (by_two.ours, by_two.theirs, by_one.theirs)
+    )
+    assert f"| {ours} | **{two}, two fitted rates**; {one}, one rate per GPU |" in trust
+    assert f"{tested.inside} of {tested.rows} rows are inside" in trust
+    assert f"{known.factor:.2f} ({known.low:.2f} to {known.high:.2f})" in validation
+    for way, cells in {
+        TWO_RATES: "| two rates | 61 | 24 | **{}** | {} | {} | {} | {} |",
+        ONE_RATE: "| one rate per GPU | 61 | 24 | {} | {} | {} | {} | {} |",
+        SHARE: "| one share of the peak | 61 | 24 | {} | {} | {} | {} | {} |",
+        SIMULATED: "| *expected*, on the four GPUs | 50 | 20 | {} | {} | {} | {} | {} |",
+    }.items():
+        chosen = with_machine(ROWS) if way == SIMULATED else ROWS
+        held = held_of(chosen, ROWS, way)
+        errors = _errors(part, way)
+        figures = (
+            f"{100 * errors.mean:.1f} %",
+            f"{100 * errors.median:.1f} %",
+            f"{100 * errors.bias:+.1f} %",
+            f"{100 * held.coverage:.0f} %",
+            f"{held.width:.2f}x",
+        )
+        assert cells.format(*figures) in validation, way
+
+
+def _errors(part: Part, way: str) -> Errors:
+    """Errors of a way, of the widest group that has it."""
+    groups = {group.title: group for group in part.groups}
+    if way == SIMULATED:
+        return groups[f"seconds, expected ({TWO_RATES})"].ours
+    if way == TWO_RATES:
+        return groups[f"seconds, two rates ({ONE_RATE})"].ours
+    found = groups[f"seconds, two rates ({way})"].theirs
+    assert found is not None
+    return found

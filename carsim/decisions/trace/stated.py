@@ -208,6 +208,10 @@ def _sample_trace(workload: Workload, model: "Model", batch: int) -> Trace:
     if batch % sample.passes:
         problem = f"a batch of {batch} is no multiple of the {sample.passes} passes of a forward"
         raise InputError("policy.batch", problem, f"take {sample.passes} or a multiple of it")
+    if sample.irregular and (workload.every is not None or workload.replay is not None):
+        reuse = "every" if workload.replay is None else "replay"
+        problem = f"{reuse} is of chunks that pass one at a time, over a cache of one prompt"
+        raise InputError("`workload`", problem, f"leave out {reuse}, or {sample.irregular}")
     video = Video(sample.forwards, 1, 0)
     shape = DecisionShape(video.n_steps, model.body.n_layers, batch)
     check_decisions("`workload`", shape, drawn=workload.every is not None)

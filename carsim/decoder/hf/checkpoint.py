@@ -135,7 +135,7 @@ def load_checkpoint(folder: Path, *, dtype: Dtype = "float32", device: str = "cp
     torch = library("torch", str(folder))
     transformers = library("transformers", str(folder))
     try:
-        with _quiet(transformers):
+        with quiet(transformers):
             model, report = getattr(transformers, kind.model).from_pretrained(
                 folder,
                 local_files_only=True,
@@ -177,7 +177,7 @@ def encode_prompts(folder: Path, texts: tuple[str, ...]) -> tuple[tuple[int, ...
     """
     transformers = library("transformers", str(folder))
     try:
-        with _quiet(transformers):
+        with quiet(transformers):
             tokenizer = transformers.AutoTokenizer.from_pretrained(
                 folder, local_files_only=True, trust_remote_code=False
             )
@@ -221,9 +221,13 @@ def _hash(files: list[Path]) -> str:
 
 
 @contextmanager
-def _quiet(transformers: Any) -> Iterator[None]:
-    """No reports and progress bars of transformers: what matters is said as an error."""
-    logging = transformers.utils.logging
+def quiet(module: Any) -> Iterator[None]:
+    """No reports and progress bars of a library: what matters is said as an error.
+
+    Args:
+        module: transformers or diffusers.
+    """
+    logging = module.utils.logging
     level = logging.get_verbosity()
     has_progress_bars = logging.is_progress_bar_enabled()
     logging.set_verbosity(logging.CRITICAL)

@@ -12,6 +12,11 @@ called; in a block, the first call is self-attention.
 the last step that computed the token (:class:`~carsim.decisions.replay.InputChange`). A token that
 would replay keeps its h. In the first and the last step, all tokens compute.
 
+``forward``: minus the relative change of the modulated input of the first block's self-attention
+from step to step, |u - u'| / |u'| in sums of magnitudes, rescaled by a polynomial and added up
+since the last step that computed (TeaCache, arXiv 2411.19108). In the first and the last step, all
+compute. Every row decides by itself.
+
 Guidance passes are rows. Pipelines run passes in one forward, as rows of it, or in forwards of
 their own, which have the time of the first. Simplifications: scores are taken in single precision
 at least; ``step`` holds the MLP's inputs of all layers and rows on the device of the network.
@@ -50,11 +55,12 @@ class Wanted(NamedTuple):
     """Decisions that are asked for.
 
     Attributes:
-        source: Output that a token may take.
-        tau: Tokens of a higher score replay.
+        source: Output that may be taken.
+        tau: Tokens or forwards of a higher score replay.
         dense: First denoising steps, in which all tokens compute.
         range_tokens: Tokens whose decisions are summed up; with 1, scores are recorded.
         steps: Denoising steps.
+        polynomial: Coefficients that rescale a change of a forward, of the highest power first.
     """
 
     source: Source
@@ -62,16 +68,19 @@ class Wanted(NamedTuple):
     dense: int
     range_tokens: int
     steps: int
+    polynomial: tuple[float, ...] = (1.0, 0.0)
 
 
 class Recorded(NamedTuple):
     """Decisions of all samples. S steps, L layers, B rows, n tokens, R ranges of a row.
 
     Attributes:
-        scores: [S, L, B, n], NaN where a token has none; None where ranges have several tokens.
-        reused: Tokens of each range that replay, [S, L, B, R]; None where there are scores.
-        least: The least score of each row, in which a token without a score counts as tau, or
-            [0, L, B] where there are scores.
+        scores: [S, L, B, n], NaN where a token has none; None where ranges have several tokens, or
+            whole forwards decide.
+        reused: Tokens of each range that replay, [S, L, B, R]; None where there are scores, or
+            whole forwards decide.
+        least: The least score of each row, [S, L, B], in which a token without a score counts as
+            tau; or the score of the row where whole forwards decide.
         grid: Tokens of a forward.
         passes: Guidance passes, each of which is a row.
     """
@@ -130,6 +139,8 @@ class ForwardRecorder:
         self._layer: int | None = None
         self._scores: dict[int, Tensor] = {}  # of this forward, by layer, [b, n]
         self._held: dict[tuple[int, int], Tensor] = {}  # inputs by pass and layer, [b, n, d]
+        self._row_scores: Singles | None = None  # of this forward, [b]
+        self._added_up: dict[int, NDArray[np.float64]] = {}  # changes of rows by pass, [b]
 
     # ---------------------------------------------------------------- driving
 
@@ -150,6 +161,7 @@ class ForwardRecorder:
         self._step = -1
         self._pass = 0
         self._held.clear()
+        self._added_up.clear()
 
     @property
     def steps_begun(self) -> int:
@@ -160,6 +172,11 @@ class ForwardRecorder:
         """Handles of all hooks."""
         yield self.network.register_forward_pre_hook(self._begin, with_kwargs=True)
         yield self.network.register_forward_hook(self._end)
+        if self.wanted.source == "forward":
+            blocks = self.kind.blocks[0]
+            first = getattr(getattr(self.network, blocks.name)[0], blocks.attention)
+            yield first.register_forward_pre_hook(self._see_first, with_kwargs=True)
+            return
         layer = 0
         for blocks in self.kind.blocks:
             for block in getattr(self.network, blocks.name):
@@ -196,6 +213,7 @@ class ForwardRecorder:
             raise self._refusal(problem, "make all samples of one size and one batch")
         self._check_size((self._pass + 1) * rows, grid.tokens)
         self._scores.clear()
+        self._row_scores = None
 
     def _check_grid(self, grid: LatentGrid) -> None:
         """Refuse a picture that has no earlier frame, and ranges that do not divide a frame."""
@@ -211,6 +229,8 @@ class ForwardRecorder:
         """Refuse decisions that would take too much memory."""
         layers = self.geometry.n_layers
         ranges = tokens // self.wanted.range_tokens
+        if self.wanted.source == "forward":
+            ranges = 1
         per_sample = self.wanted.steps * layers * rows * ranges * DECISION_BYTES
         decisions = f"decisions of {self.wanted.steps:,} steps, {layers} layers, {rows} rows"
         cure = "give range_tokens, such as 40, or fewer prompts"
@@ -223,10 +243,22 @@ class ForwardRecorder:
         assert self._grid is not None
         tokens = self._grid.tokens
         shape = (self.geometry.n_layers, self._rows, tokens)
+        if self.wanted.source == "forward":
+            self._samples[-1][self._step, self._pass] = self._of_rows()
+            return
         scores = np.full(shape, np.nan, np.float32)
         for layer, of_layer in self._scores.items():
             scores[layer] = of_layer.cpu().numpy()
         self._samples[-1][self._step, self._pass] = self._decided(scores)
+
+    def _of_rows(self) -> OneForward:
+        """Scores of whole rows, alike in all layers."""
+        rows = np.full(self._rows, self.wanted.tau, np.float32)
+        if self._row_scores is not None:
+            rows = self._row_scores
+        nothing = np.zeros((self.geometry.n_layers, self._rows, 0), np.uint16)
+        least = np.broadcast_to(rows, nothing.shape[:2])
+        return OneForward(scores=nothing.astype(np.float32), reused=nothing, least=least)
 
     def _decided(self, scores: Singles) -> OneForward:
         """Decisions of scores [L, b, n]; without the scores, where they are not kept."""
@@ -300,6 +332,22 @@ class ForwardRecorder:
         computes = ~(scores.double() > self.wanted.tau)
         self._held[held_at] = torch.where(computes[..., None], image, held)
 
+    def _see_first(self, module: Any, args: Any, kwargs: Any) -> None:
+        """Score the rows of a forward by the input of the first block's self-attention."""
+        entered = kwargs["hidden_states"] if "hidden_states" in kwargs else args[0]
+        image = self._of_image(entered, axis=1).double()
+        held_at = (self._pass, 0)
+        before = self._held.get(held_at)
+        self._held[held_at] = image.clone()
+        added_up = self._added_up.get(self._pass, np.zeros(self._rows))
+        if before is not None and self._scores_now:
+            change = (image - before).abs().sum(dim=(1, 2)) / before.abs().sum(dim=(1, 2))
+            added_up = added_up + np.polyval(self.wanted.polynomial, change.cpu().numpy())
+            self._row_scores = (0 - added_up).astype(np.float32)
+            computes = ~(self._row_scores.astype(np.float64) > self.wanted.tau)
+            added_up = np.where(computes, 0.0, added_up)
+        self._added_up[self._pass] = added_up
+
     def _of_image(self, sequence: "Tensor", axis: int) -> "Tensor":
         """The image tokens of a sequence that may hold those of the prompt, too."""
         assert self._grid is not None
@@ -320,15 +368,16 @@ class ForwardRecorder:
         scores = np.stack([forward.scores for forward in by_step])
         reused = np.stack([forward.reused for forward in by_step])
         least = np.stack([forward.least for forward in by_step])
-        if self.wanted.source == "step":  # the last step computes
+        if self.wanted.source != "frame":  # the last step computes
             scores[-1] = np.nan
             reused[-1] = 0
             least[-1] = self.wanted.tau
         assert self._grid is not None
+        of_tokens = self.wanted.source != "forward"
         has_scores = self.wanted.range_tokens == 1
         return Recorded(
-            scores=scores if has_scores else None,
-            reused=None if has_scores else reused,
+            scores=scores if of_tokens and has_scores else None,
+            reused=reused if of_tokens and not has_scores else None,
             least=least,
             grid=self._grid,
             passes=passes,

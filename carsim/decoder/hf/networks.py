@@ -23,10 +23,12 @@ class Blocks(NamedTuple):
     Attributes:
         name: Attribute of the network that holds them, in order.
         mlp: Module of a block that takes the modulated input of the MLP.
+        attention: Module of a block that takes the modulated input of self-attention.
     """
 
     name: str
     mlp: str
+    attention: str = "attn1"
 
 
 class NetworkKind(NamedTuple):
@@ -44,7 +46,10 @@ class NetworkKind(NamedTuple):
 
 
 _DIT = (Blocks("transformer_blocks", "ff"),)
-_STREAMS = (*_DIT, Blocks("single_transformer_blocks", "proj_mlp"))
+_STREAMS = (
+    Blocks("transformer_blocks", "ff", "attn"),
+    Blocks("single_transformer_blocks", "proj_mlp", "attn"),
+)
 
 KINDS: Mapping[str, NetworkKind] = {
     "CogVideoXTransformer3DModel": NetworkKind(_DIT, "frames first", "before"),

@@ -15,13 +15,19 @@ from carsim.base.errors import InputError, first_line
 from carsim.base.files import read_json
 from carsim.base.yaml_file import MAX_BYTES, shown
 from carsim.decisions.attention import Dense
-from carsim.decisions.replay import FASTCAR
+from carsim.decisions.replay import FASTCAR, InputChange
 from carsim.decisions.trace.file import Trace
 from carsim.decisions.trace.meta import TraceMeta
+from carsim.decoder.hf.checkpoint import quiet
 from carsim.decoder.hf.forwards import ForwardRecorder, Recorded, Wanted
 from carsim.decoder.hf.networks import kind_of
 from carsim.decoder.pipeline_recipe import PipelineRecipe
-from carsim.decoder.token_trace import RangeCounts, trace_of_counts, trace_of_scores
+from carsim.decoder.token_trace import (
+    RangeCounts,
+    trace_of_counts,
+    trace_of_rows,
+    trace_of_scores,
+)
 from carsim.decoder.workers import Progress
 from carsim.workload.hf_config.diffusers import CLASS_NAME, FOLDER
 
@@ -73,7 +79,7 @@ def check_pipeline(folder: Path) -> None:
     config = folder / FOLDER / "config.json"
     network = read_json(config, MAX_BYTES, _CURE)
     kind_of(network.get(CLASS_NAME), f"{config}: $.{CLASS_NAME}")
-    for name in ("diffusers", "torch", "transformers"):
+    for name in ("accelerate", "diffusers", "torch", "transformers"):
         library(name, str(folder))
 
 
@@ -91,20 +97,18 @@ def load_pipeline(folder: Path, *, dtype: str, device: str) -> LoadedPipeline:
     check_pipeline(folder)
     torch = library("torch", str(folder))
     diffusers = library("diffusers", str(folder))
-    verbosity = diffusers.utils.logging.get_verbosity()
-    diffusers.utils.logging.set_verbosity_error()
+    transformers = library("transformers", str(folder))
     try:
-        pipeline = diffusers.DiffusionPipeline.from_pretrained(
-            str(folder),
-            local_files_only=True,
-            use_safetensors=True,
-            torch_dtype=getattr(torch, dtype),
-        )
-        pipeline.to(device)
+        with quiet(transformers), quiet(diffusers):
+            pipeline = diffusers.DiffusionPipeline.from_pretrained(
+                str(folder),
+                local_files_only=True,
+                use_safetensors=True,
+                dtype=getattr(torch, dtype),
+            )
+            pipeline.to(device)
     except Exception as error:  # a damaged pipeline makes the loaders raise whatever they like
         raise InputError(str(folder), f"cannot be loaded ({first_line(error)})", _CURE) from error
-    finally:
-        diffusers.utils.logging.set_verbosity(verbosity)
     pipeline.set_progress_bar_config(disable=True)
     software = f"torch {torch.__version__}, diffusers {diffusers.__version__}, {device}"
     name = f"{folder.resolve().name} ({type(pipeline).__name__})"
@@ -132,6 +136,7 @@ def capture_pipeline(
         tau=float(recipe.tau),
         dense=recipe.dense,
         range_tokens=recipe.range_tokens,
+        polynomial=recipe.polynomial,
         steps=recipe.steps,
     )
     pipeline = loaded.pipeline
@@ -192,6 +197,9 @@ def _trace(loaded: LoadedPipeline, recipe: PipelineRecipe, recorder: ForwardReco
     """The trace of what was recorded."""
     recorded = recorder.recorded()
     meta = _meta(loaded, recipe, recorder, recorded)
+    if recipe.source == "forward":
+        rule = InputChange(bits=None)
+        return trace_of_rows(meta, recorded.least, float(recipe.tau), rule, recipe.name)
     if recorded.scores is not None:
         return trace_of_scores(meta, recorded.scores, recipe.decided, recipe.name)
     assert recorded.reused is not None

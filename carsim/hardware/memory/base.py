@@ -108,9 +108,9 @@ class MemoryStandard:
             InputError: The family is no :class:`MemoryFamily`.
         """
         if not isinstance(self.family, MemoryFamily):
-            place = f"DRAM standard {self.name}"
+            standard = f"DRAM standard {self.name}"
             cure = "give a MemoryFamily, such as STANDARDS['DDR4-2400'].family"
-            raise InputError(place, f"its family is {self.family!r}", cure)
+            raise InputError(standard, f"its family is {self.family!r}", cure)
 
     @cached_property
     def banks(self) -> int:
@@ -191,29 +191,39 @@ class MemoryStandard:
             values["trfc_ns_by_gbit"] = ((self.density_gbit, values.pop("trfc_ns")),)
         if "data_rate_mtps" in values and "tck_ps" not in values:
             values["tck_ps"] = self.family.transfers_per_clock * 10**6 // values["data_rate_mtps"]
-        part = replace(self, **values)
-        least = part.burst_nck
+        speed_bin = replace(self, **values)
+        burst_nck = speed_bin.burst_nck
         for name, small, large, cure in (
-            ("columns", part.burst_length, part.columns, "a burst is of one row: give as many"),
-            ("tccd_s_nck", least, part.tccd_s_nck, f"a burst takes {least} clocks: give as many"),
-            ("tccd_l_nck", part.tccd_s_nck, part.tccd_l_nck, "give at least tccd_s_nck"),
-            ("trrd_l_nck", part.trrd_s_nck, part.trrd_l_nck, "give at least trrd_s_nck"),
-            ("twtr_l_nck", part.twtr_s_nck, part.twtr_l_nck, "give at least twtr_s_nck"),
-            ("tras_nck", part.trcd_nck, part.tras_nck, "give at least trcd_nck"),
-            ("trefi_ns", 2 * part.trfc_ns, part.trefi_ns, "give at least twice trfc_ns"),
+            (
+                "columns",
+                speed_bin.burst_length,
+                speed_bin.columns,
+                "a burst is of one row: give as many",
+            ),
+            (
+                "tccd_s_nck",
+                burst_nck,
+                speed_bin.tccd_s_nck,
+                f"a burst takes {burst_nck} clocks: give as many",
+            ),
+            ("tccd_l_nck", speed_bin.tccd_s_nck, speed_bin.tccd_l_nck, "give at least tccd_s_nck"),
+            ("trrd_l_nck", speed_bin.trrd_s_nck, speed_bin.trrd_l_nck, "give at least trrd_s_nck"),
+            ("twtr_l_nck", speed_bin.twtr_s_nck, speed_bin.twtr_l_nck, "give at least twtr_s_nck"),
+            ("tras_nck", speed_bin.trcd_nck, speed_bin.tras_nck, "give at least trcd_nck"),
+            ("trefi_ns", 2 * speed_bin.trfc_ns, speed_bin.trefi_ns, "give at least twice trfc_ns"),
         ):
             if large < small:
                 raise InputError(name, f"{large} is less than {small}", cure)
-        transfers = part.data_rate_mtps * part.tck_ps / 1e6
-        usual_transfers = part.family.transfers_per_clock
+        transfers = speed_bin.data_rate_mtps * speed_bin.tck_ps / 1e6
+        usual_transfers = speed_bin.family.transfers_per_clock
         if abs(transfers / usual_transfers - 1) > CLOCK_TOLERANCE:
-            raise InputError(
-                "tck_ps",
-                f"{part.data_rate_mtps} MT/s in clocks of {part.tck_ps} ps are {transfers:.2f} "
-                "transfers a clock",
-                f"a clock of {part.family.name} has {usual_transfers}",
+            problem = (
+                f"{speed_bin.data_rate_mtps} MT/s in clocks of {speed_bin.tck_ps} ps are "
+                f"{transfers:.2f} transfers a clock"
             )
-        return part
+            cure = f"a clock of {speed_bin.family.name} has {usual_transfers}"
+            raise InputError("tck_ps", problem, cure)
+        return speed_bin
 
     def place(self, burst: int, mapping: str, burst_bytes: int) -> tuple[int, int]:
         """Bank and row of a burst, by its number in the address space of a channel.

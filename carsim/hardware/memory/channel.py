@@ -37,10 +37,14 @@ ACCEPT_NCK = 1
 REFILL_NCK = 1
 """Clocks from the last data of a request to the arrival of the one that takes its slot."""
 
-DRAIN_FROM, DRAIN_TO = 0.8, 0.2
-"""Fill of the write queue at which a batch of writes begins and ends (Ramulator 2's defaults)."""
+DRAIN_FROM = 0.8
+"""Fill of the write queue at which a batch of writes begins (Ramulator 2's default)."""
 
-READ, WRITE = 0, 1
+DRAIN_TO = 0.2
+"""Fill of the write queue at which a batch of writes ends (Ramulator 2's default)."""
+
+READ = 0
+WRITE = 1
 
 _NEVER = 1 << 60
 _NONE, _COLUMN, _PRECHARGE, _ACTIVATE = range(4)
@@ -55,7 +59,10 @@ class _Bank:
         # Place in the round robin: the banks of a group one after the other.
         self.order = self.group * standard.banks_per_group + number // standard.bank_groups
         self.row = -1  # none is open
-        self.act_at = self.col_at = self.pre_at = 0  # earliest clocks that the bank itself allows
+        # Earliest clocks of activate, column command and precharge that the bank itself allows.
+        self.act_at = 0
+        self.col_at = 0
+        self.pre_at = 0
         # Requests that wait, per direction, in order of age: (row, clock of arrival).
         self.queues: tuple[list[tuple[int, int]], ...] = ([], [])
         self.known_at = 0  # since when the controller knows that the bank needs another row
@@ -72,11 +79,16 @@ class _Bank:
             return
         for head, (row, arrival) in enumerate(queue):
             if row == self.row:
-                self.due, self.head = _COLUMN, head
+                self.due = _COLUMN
+                self.head = head
                 self.ready_at = max(self.col_at, arrival)
                 return
-        self.due = _PRECHARGE if self.row >= 0 else _ACTIVATE
-        self.ready_at = max(self.pre_at if self.row >= 0 else self.act_at, self.known_at)
+        if self.row >= 0:
+            self.due = _PRECHARGE
+            self.ready_at = max(self.pre_at, self.known_at)
+        else:
+            self.due = _ACTIVATE
+            self.ready_at = max(self.act_at, self.known_at)
 
 
 class Channel:
@@ -109,7 +121,8 @@ class Channel:
         self._drain_from = max(1, round(DRAIN_FROM * self._queue))
         self._drain_to = round(DRAIN_TO * self._queue)
         self._direction = READ
-        self._now = self._turn_of = 0
+        self._now = 0
+        self._turn_of = 0  # the bank, by its order, that round robin serves first
         self._bursts = 0
         # Earliest clocks that all banks share: of column commands by direction, of activates.
         self._bus_at = 0
@@ -127,42 +140,56 @@ class Channel:
         write_done = t.cwl_nck + burst
         # Data of a write may follow that of a read after two clocks: preamble and turn of the bus.
         read_to_write = t.cl_nck + t.tdqsck_nck + burst + 2 - t.cwl_nck
-        same = max(t.tccd_s_nck, burst)
-        same_group = max(t.tccd_l_nck, burst)
-        self._spacing = ((same, read_to_write), (write_done + t.twtr_s_nck, same))
-        self._group_spacing = ((same_group, read_to_write), (write_done + t.twtr_l_nck, same_group))
+        # Rows: direction of the command; columns: direction of the next one.
+        column_to_column = max(t.tccd_s_nck, burst)
+        self._spacing = (
+            (column_to_column, read_to_write),
+            (write_done + t.twtr_s_nck, column_to_column),
+        )
+        column_to_column_in_group = max(t.tccd_l_nck, burst)
+        self._group_spacing = (
+            (column_to_column_in_group, read_to_write),
+            (write_done + t.twtr_l_nck, column_to_column_in_group),
+        )
         self._to_precharge = (t.trtp_nck, write_done + t.twr_nck)
         precharge_at = t.trefi_nck - t.trfc_nck - t.trp_nck
         self._last_at = tuple(precharge_at - clocks for clocks in self._to_precharge)
         self._slot_nck = ACCEPT_NCK + t.cl_nck + t.tdqsck_nck + burst + REFILL_NCK
 
     def run(self) -> int:
-        """Schedule until the next refresh; the bursts moved until then."""
+        """Schedule commands until the next refresh.
+
+        Returns:
+            Bursts that were read or written until then.
+        """
         issue = {_COLUMN: self._move, _PRECHARGE: self._close, _ACTIVATE: self._open}
         family = self._t.family
-        held = (0, family.column_nck, family.precharge_nck, family.activate_nck)
+        # Clocks for which a command occupies the command bus, by the kind of command.
+        command_bus_nck = (0, family.column_nck, family.precharge_nck, family.activate_nck)
         while True:
-            if (arrival := self._arrival()) <= self._now:
+            arrival = self._arrival()
+            if arrival <= self._now:
                 arrival = self._admit()
             if self._waiting[WRITE] or self._direction == WRITE:
                 self._turn()
-            bank, at = self._earliest()
-            if min(at, arrival) > self._last_at[self._direction]:
+            bank, issue_at = self._earliest()
+            if min(issue_at, arrival) > self._last_at[self._direction]:
                 return self._bursts
-            if bank is None or arrival <= at:
+            if bank is None or arrival <= issue_at:
                 self._now = arrival
                 continue
-            self._now = at
-            self._bus_at = at + held[bank.due]
+            self._now = issue_at
+            self._bus_at = issue_at + command_bus_nck[bank.due]
             self._turn_of = (bank.order + 1) % len(self._banks)
-            issue[bank.due](bank, at)
+            issue[bank.due](bank, issue_at)
             bank.update(self._direction)
 
     def _arrival(self) -> int:
         """Clock at which the next request finds a slot and an entry of the queue."""
         is_write = self._next.is_write
         slots = self._free[is_write]
-        return slots[0] if slots and self._waiting[is_write] < self._queue else _NEVER
+        queue_has_room = self._waiting[is_write] < self._queue
+        return slots[0] if slots and queue_has_room else _NEVER
 
     def _admit(self) -> int:
         """Take in the requests that have found a slot by now, and say when the next one does."""
@@ -180,13 +207,15 @@ class Channel:
         return arrival
 
     def _turn(self) -> None:
-        """Choose between reads and writes."""
+        """Choose between reads and writes; where the direction changes, update all banks."""
         reads, writes = self._waiting
+        if reads + writes == 0:
+            return
         if self._direction == READ:
-            turn = writes >= self._drain_from or (writes > 0 and reads == 0)
+            changes = writes >= self._drain_from or (writes > 0 and reads == 0)
         else:
-            turn = writes == 0 or (writes <= self._drain_to and reads > 0)
-        if not turn or reads + writes == 0:
+            changes = writes == 0 or (writes <= self._drain_to and reads > 0)
+        if not changes:
             return
         self._direction = WRITE if self._direction == READ else READ
         for bank in self._banks:
@@ -194,33 +223,36 @@ class Channel:
             bank.update(self._direction)
 
     def _earliest(self) -> tuple[_Bank | None, int]:
-        """The bank whose command may be issued first, and when."""
-        # Most of what an interval costs: comparisons, and no calls in the loop.
+        """The bank whose command may be issued first, and the clock; (None, never) if none may."""
+        # The time to simulate an interval is spent here: the loop compares, and calls nothing.
         column_at = self._column_at[self._direction]
         group_column_at = self._group_column_at[self._direction]
-        act_at, group_act_at = self._act_at, self._group_act_at
+        act_at = self._act_at
+        group_act_at = self._group_act_at
         floor = max(self._now, self._bus_at)
-        best, best_at = None, _NEVER
+        best = None
+        best_at = _NEVER
         for bank in self._round[self._turn_of]:
             due = bank.due
             if due == _NONE:
                 continue
-            at = bank.ready_at
-            if at < floor:
-                at = floor
+            issue_at = bank.ready_at
+            if issue_at < floor:
+                issue_at = floor
             if due == _COLUMN:
-                if at < column_at:
-                    at = column_at
-                if at < (group_at := group_column_at[bank.group]):
-                    at = group_at
+                if issue_at < column_at:
+                    issue_at = column_at
+                if issue_at < (group_at := group_column_at[bank.group]):
+                    issue_at = group_at
             elif due == _ACTIVATE:
-                if at < act_at:
-                    at = act_at
-                if at < (group_at := group_act_at[bank.group]):
-                    at = group_at
-            if at < best_at:
-                best, best_at = bank, at
-                if at == floor:
+                if issue_at < act_at:
+                    issue_at = act_at
+                if issue_at < (group_at := group_act_at[bank.group]):
+                    issue_at = group_at
+            if issue_at < best_at:
+                best = bank
+                best_at = issue_at
+                if issue_at == floor:
                     break
         return best, best_at
 
@@ -232,7 +264,8 @@ class Channel:
     def _open(self, bank: _Bank, at: int) -> None:
         """Activate the row of the bank's oldest request."""
         t = self._t
-        bank.row = bank.queues[self._direction][0][0]
+        oldest_row, _ = bank.queues[self._direction][0]
+        bank.row = oldest_row
         bank.col_at = at + t.trcd_nck
         bank.pre_at = at + t.tras_nck
         self._window_of_acts.append(at)
@@ -245,9 +278,13 @@ class Channel:
         bank.queues[direction].pop(bank.head)
         bank.pre_at = max(bank.pre_at, at + self._to_precharge[direction])
         bank.known_at = at
-        for other in (READ, WRITE):
-            self._column_at[other] = at + self._spacing[direction][other]
-            self._group_column_at[other][bank.group] = at + self._group_spacing[direction][other]
-        self._free[direction].append(at + self._slot_nck if direction == READ else at)
+        for following in (READ, WRITE):
+            spacing = self._spacing[direction][following]
+            group_spacing = self._group_spacing[direction][following]
+            self._column_at[following] = at + spacing
+            self._group_column_at[following][bank.group] = at + group_spacing
+        # A read holds its slot until its data has come; a write leaves it with its command.
+        slot_free_at = at + self._slot_nck if direction == READ else at
+        self._free[direction].append(slot_free_at)
         self._waiting[direction] -= 1
         self._bursts += 1

@@ -84,12 +84,16 @@ def port_gbps(memory: Memory, latency_ns: float, run_bytes: int | None = None) -
     bursts = -(-run // ports.burst_bytes)
     beat_bytes = ports.bits / 8
     beats = -(-8 * run // ports.bits)
-    peak = beat_bytes * ports.clock_mhz * 1e-3
-    wire = peak * (run / beat_bytes) / (beats + bursts * ports.burst_overhead_beats)
-    each = min(wire, ports.outstanding * (run / bursts) / latency_ns)
+    beats_with_overhead = beats + bursts * ports.burst_overhead_beats
+    peak_gbps = beat_bytes * ports.clock_mhz * 1e-3
+    wire_gbps = peak_gbps * (run / beat_bytes) / beats_with_overhead
+    # Little's law: bytes in flight over the latency.
+    in_flight_gbps = ports.outstanding * (run / bursts) / latency_ns
+    one_port_gbps = min(wire_gbps, in_flight_gbps)
     if ports.controller_gbps is not None:
-        each = min(each, ports.controller_gbps / min(ports.count, ports.ports_per_controller))
-    return ports.count * each
+        sharing_ports = min(ports.count, ports.ports_per_controller)
+        one_port_gbps = min(one_port_gbps, ports.controller_gbps / sharing_ports)
+    return ports.count * one_port_gbps
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ class MemoryPath:
     name: str
     memory: Memory
     clock_mhz: float
-    _found: dict[AccessPattern, Path] = field(default_factory=dict, repr=False, compare=False)
+    _path_of: dict[AccessPattern, Path] = field(default_factory=dict, repr=False, compare=False)
 
     @functools.cached_property
     def standard(self) -> MemoryStandard:
@@ -114,8 +118,8 @@ class MemoryPath:
             row = self.memory.part
             row.width(self.memory.channel_bits)
         except InputError as error:
-            place = f"$.board.memories.{self.name}.{error.place}"
-            raise InputError(place, error.problem, error.cure) from None
+            field_of_design = f"$.board.memories.{self.name}.{error.place}"
+            raise InputError(field_of_design, error.problem, error.cure) from None
         return row
 
     @functools.cached_property
@@ -125,7 +129,7 @@ class MemoryPath:
 
     @property
     def latency_cycles(self) -> int:
-        """The same in fabric cycles."""
+        """Latency from request to data in an idle system, in fabric cycles."""
         return ns_to_cycles(self.idle_ns, self.clock_mhz)
 
     def rate(self, pattern: AccessPattern) -> Fraction:
@@ -165,16 +169,16 @@ class MemoryPath:
         if self.memory.measured_efficiency is None:
             return ""
         low, high = self.memory.measured_efficiency
-        measured = number(low) if low == high else f"{number(low)} to {number(high)}"
-        place = f"memory {self.name}: the measured {measured} of its peak"
-        ports = port_gbps(self.memory, self.idle_ns) / self.memory.peak_gbps
-        if ports < self._efficiency:
-            return f"{place} is more than its ports carry in the model, {number(ports)}"
-        model = min(self._modelled_efficiency, ports)
-        if abs(self._efficiency / model - 1) <= MODEL_ERROR:
+        interval = number(low) if low == high else f"{number(low)} to {number(high)}"
+        measured = f"memory {self.name}: the measured {interval} of its peak"
+        port_share = port_gbps(self.memory, self.idle_ns) / self.memory.peak_gbps
+        if port_share < self._efficiency:
+            return f"{measured} is more than its ports carry in the model, {number(port_share)}"
+        modelled_share = min(self._modelled_efficiency, port_share)
+        if abs(self._efficiency / modelled_share - 1) <= MODEL_ERROR:
             return ""
         return (
-            f"{place} replaces the model's {number(model)}; the model erred by at most "
+            f"{measured} replaces the model's {number(modelled_share)}; the model erred by at most "
             f"{100 * MODEL_ERROR:.0f} % on published devices"
         )
 
@@ -185,9 +189,9 @@ class MemoryPath:
             InputError: The table of standards has no such memory, or nothing comes through its
                 ports.
         """
-        if pattern not in self._found:
-            self._found[pattern] = self._path(pattern)
-        return self._found[pattern]
+        if pattern not in self._path_of:
+            self._path_of[pattern] = self._path(pattern)
+        return self._path_of[pattern]
 
     def _path(self, pattern: AccessPattern) -> Path:
         modelled = self._sustained(pattern)
@@ -195,8 +199,8 @@ class MemoryPath:
         ports = port_gbps(self.memory, self.idle_ns, pattern.chunk_bytes)
         rate = self._rate(min(dram_gbps, ports))
         if not rate:
-            least, limit = min((ports, "ports"), (dram_gbps, "memory"))
-            rate_text = f"sustains {least:.3g} GB/s (limit: {limit})"
+            least_gbps, limit = min((ports, "ports"), (dram_gbps, "memory"))
+            rate_text = f"sustains {least_gbps:.3g} GB/s (limit: {limit})"
             problem = f"{rate_text}, less than a byte in 8,192 cycles"
             cure = "raise its data rate or ports, or lower its timings or interconnect_ns"
             raise InputError(f"$.board.memories.{self.name}", problem, cure)
@@ -211,13 +215,17 @@ class MemoryPath:
 
     def _sustained(self, pattern: AccessPattern) -> Sustained:
         """Bandwidth that the memory sustains for a pattern of the fabric."""
-        memory, chunk = self.memory, pattern.chunk_bytes
+        memory = self.memory
+        chunk_bytes = pattern.chunk_bytes
         if pattern.is_contiguous:
-            chunk = memory.ports.burst_bytes  # any length is the same
+            chunk_bytes = memory.ports.burst_bytes  # contiguous chunks of any length are alike
         elif pattern.streams > 1 and not pattern.random:
-            chunk = min(chunk, memory.ports.piece_bytes)
-        seen = replace(pattern, chunk_bytes=chunk, mapping=pattern.mapping or memory.mapping)
-        return sustained(self.standard, seen, memory.striping, memory.channel_bits)
+            chunk_bytes = min(chunk_bytes, memory.ports.piece_bytes)
+        mapping = pattern.mapping or memory.mapping
+        at_memory = replace(pattern, chunk_bytes=chunk_bytes, mapping=mapping)
+        return sustained(
+            self.standard, at_memory, striping=memory.striping, channel_bits=memory.channel_bits
+        )
 
     @functools.cached_property
     def _modelled_efficiency(self) -> float:
@@ -243,10 +251,11 @@ class MemoryPath:
     @functools.cached_property
     def _end_factors(self) -> tuple[float, float]:
         """Ends of the efficiency of long reads over the efficiency itself, which lies within."""
-        memory, modelled = self.memory, self._modelled_efficiency
+        memory = self.memory
         if memory.measured_efficiency is not None:
             low, high = memory.measured_efficiency
             return low / self._efficiency, high / self._efficiency
+        modelled = self._modelled_efficiency
         if not modelled:
             return 1.0, 1.0
         low = memory.published_efficiency_low or modelled

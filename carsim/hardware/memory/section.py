@@ -86,10 +86,11 @@ class Ports(Section):
         if self.bits not in AXI_BITS:
             choice = ", ".join(map(str, AXI_BITS))
             raise FieldError("bits", f"{self.bits} is no width of AXI", f"choose one of {choice}")
-        beat, longest = self.bits // 8, self.longest_burst_bytes
-        if not beat <= self.burst_bytes <= longest:
+        beat_bytes = self.bits // 8
+        longest_bytes = self.longest_burst_bytes
+        if not beat_bytes <= self.burst_bytes <= longest_bytes:
             problem = f"{self.burst_bytes} bytes are no {self.protocol} burst of {self.bits} bits"
-            raise FieldError("max_burst_bytes", problem, f"give {beat} to {longest}")
+            raise FieldError("max_burst_bytes", problem, f"give {beat_bytes} to {longest_bytes}")
         return self
 
 
@@ -212,9 +213,13 @@ class Memory(GrownSection):
     def striping(self) -> Striping:
         """The channels as its ports use them: what a port has in flight is all that holds it up."""
         ports = self.ports
-        stripe = self.interleave_bytes or ports.piece_bytes
-        window = ports.outstanding * ports.burst_bytes
-        return Striping(self.channels, stripe, ports.count, window, UNLIMITED)
+        return Striping(
+            channels=self.channels,
+            interleave_bytes=self.interleave_bytes or ports.piece_bytes,
+            requesters=ports.count,
+            window_bytes=ports.outstanding * ports.burst_bytes,
+            queue_requests=UNLIMITED,
+        )
 
     @property
     def part(self) -> MemoryStandard:
@@ -224,8 +229,10 @@ class Memory(GrownSection):
             InputError: No such row or density, or timings that contradict each other.
         """
         row = standard(self.standard, self.density_gbit)
-        given = {} if self.timings is None else self.timings.model_dump(exclude_none=True)
-        return row.with_timings(given) if given else row
+        if self.timings is None:
+            return row
+        replaced_timings = self.timings.model_dump(exclude_none=True)
+        return row.with_timings(replaced_timings) if replaced_timings else row
 
     @model_validator(mode="after")
     def _timings_agree(self) -> "Memory":
@@ -257,8 +264,10 @@ class Memory(GrownSection):
                 problem = f"{low} to {high} is no interval"
                 cure = "give the lower end first, or one end alone for one measurement"
                 raise FieldError("efficiency_low", problem, cure)
-        least, most = self.published_efficiency_low, self.published_efficiency_high
-        if (least is None) != (most is None) or (least or 0) > (most or 0):
+        least = self.published_efficiency_low
+        most = self.published_efficiency_high
+        one_end_is_missing = (least is None) != (most is None)
+        if one_end_is_missing or (least or 0) > (most or 0):
             problem = f"{least} to {most} is no interval"
             cure = "give both ends, the lower one first"
             raise FieldError("published_efficiency_low", problem, cure)

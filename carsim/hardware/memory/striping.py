@@ -27,8 +27,11 @@ requests on 32 channels sustains an eighth of the peak."""
 PIECES_PER_CHANNEL = 200
 """Stripes of each channel over which the share of busy channels is averaged, after as many."""
 
-MOST_PIECES, MOST_REQUESTERS = 20_000, 1024
-"""Bounds of that average; more requesters than channels hardly matter."""
+MOST_PIECES = 20_000
+"""Most stripes of all channels together over which the share is averaged."""
+
+MOST_REQUESTERS = 1024
+"""Most requesters that the average follows; more requesters than channels hardly matter."""
 
 
 @dataclass(frozen=True)
@@ -52,15 +55,17 @@ class Striping:
 
     def on_channel(self, access: AccessPattern) -> AccessPattern:
         """The pattern that one channel sees."""
-        chunk, stripe = access.chunk_bytes, self.interleave_bytes
         if self.channels == 1 or access.is_contiguous:
             return access
-        if chunk >= stripe:
-            return replace(access, chunk_bytes=min(chunk, max(stripe, chunk // self.channels)))
+        chunk_bytes = access.chunk_bytes
+        stripe_bytes = self.interleave_bytes
+        if chunk_bytes >= stripe_bytes:
+            share_bytes = max(stripe_bytes, chunk_bytes // self.channels)
+            return replace(access, chunk_bytes=min(chunk_bytes, share_bytes))
         if access.random or access.streams > self.channels:
             return access
         # Few streams hardly meet: each has a channel to itself for the length of a stripe.
-        return replace(access, chunk_bytes=stripe)
+        return replace(access, chunk_bytes=stripe_bytes)
 
     def pieces(self, start: int, nbytes: int) -> Iterator[tuple[int, int]]:
         """Channel and bytes of each piece of a chunk."""
@@ -85,40 +90,63 @@ def busy_share(access: AccessPattern, striping: Striping, request_bytes: int, wi
     >>> busy_share(AccessPattern(), Striping(32, requesters=1), 64, 32)
     0.125
     """
-    channels, requesters = striping.channels, min(striping.requesters, MOST_REQUESTERS)
-    stripe, queue_bytes = striping.interleave_bytes, striping.queue_requests * request_bytes
+    channels = striping.channels
+    requesters = min(striping.requesters, MOST_REQUESTERS)
+    stripe_bytes = striping.interleave_bytes
+    queue_bytes = striping.queue_requests * request_bytes
     window_bytes = striping.window_bytes or max(1, window * request_bytes * channels // requesters)
-    in_turn = access.is_contiguous and stripe <= queue_bytes
-    if channels == 1 or (in_turn and requesters * window_bytes >= channels * stripe):
+    in_turn = access.is_contiguous and stripe_bytes <= queue_bytes
+    if channels == 1 or (in_turn and requesters * window_bytes >= channels * stripe_bytes):
         return 1.0
-    starts = chunks(access, access.chunk_bytes)
+    # Time is in bytes: a channel serves one byte in one unit of time.
+    requests = _Requests(striping, access, requesters)
     turns = [(0, requester) for requester in range(requesters)]
-    dealt: list[deque[int]] = [deque() for _ in turns]
-    pieces: list[Iterator[tuple[int, int]]] = [iter(()) for _ in turns]
     in_flight: list[deque[int]] = [deque() for _ in turns]
     free_at = [0] * channels
-    count = min(PIECES_PER_CHANNEL * channels, MOST_PIECES)
-    deal = cycle(dealt)
-    now = begun = moved = 0
-    for number in range(2 * count):
+    averaged_pieces = min(PIECES_PER_CHANNEL * channels, MOST_PIECES)
+    averaged_from = 0
+    moved_bytes = 0
+    for number in range(2 * averaged_pieces):
         now, requester = heapq.heappop(turns)
-        if number == count:
-            begun, moved = now, 0
-        while (piece := next(pieces[requester], None)) is None:
-            while not dealt[requester]:
-                next(deal).append(next(starts)[0])
-            pieces[requester] = striping.pieces(dealt[requester].popleft(), access.chunk_bytes)
-        channel, nbytes = piece
-        done_at = free_at[channel] = max(free_at[channel], now) + nbytes
-        moved += nbytes
+        if number == averaged_pieces:  # the first half of the pieces fills the queues
+            averaged_from = now
+            moved_bytes = 0
+        channel, nbytes = requests.next_piece(requester)
+        done_at = max(free_at[channel], now) + nbytes
+        free_at[channel] = done_at
+        moved_bytes += nbytes
         flight = in_flight[requester]
         flight.append(done_at)
         fitting = max(1, window_bytes // nbytes)
         while len(flight) > fitting:
             flight.popleft()
-        now = max(now, done_at - queue_bytes)
+        next_at = max(now, done_at - queue_bytes)  # the channel's queue has room
         if len(flight) == fitting:
-            now = max(now, flight[0] - (window_bytes - (fitting - 1) * nbytes))
-        heapq.heappush(turns, (now, requester))
-    elapsed = turns[0][0] - begun
-    return min(1.0, moved / (channels * elapsed)) if elapsed > 0 else 1.0
+            spare_bytes = window_bytes - (fitting - 1) * nbytes
+            next_at = max(next_at, flight[0] - spare_bytes)  # the requester's window has room
+        heapq.heappush(turns, (next_at, requester))
+    elapsed = turns[0][0] - averaged_from
+    return min(1.0, moved_bytes / (channels * elapsed)) if elapsed > 0 else 1.0
+
+
+class _Requests:
+    """The chunks of a pattern, dealt to requesters in turn and cut into pieces of one channel."""
+
+    def __init__(self, striping: Striping, access: AccessPattern, requesters: int) -> None:
+        self._striping = striping
+        self._chunk_bytes = access.chunk_bytes
+        self._chunks = chunks(access, access.chunk_bytes)
+        # First bytes of the chunks that were dealt to a requester and not begun.
+        self._dealt: list[deque[int]] = [deque() for _ in range(requesters)]
+        self._deal = cycle(self._dealt)
+        self._pieces: list[Iterator[tuple[int, int]]] = [iter(()) for _ in range(requesters)]
+
+    def next_piece(self, requester: int) -> tuple[int, int]:
+        """Channel and bytes of the piece that a requester asks for next."""
+        while (piece := next(self._pieces[requester], None)) is None:
+            while not self._dealt[requester]:
+                start, _ = next(self._chunks)
+                next(self._deal).append(start)
+            start = self._dealt[requester].popleft()
+            self._pieces[requester] = self._striping.pieces(start, self._chunk_bytes)
+        return piece

@@ -93,11 +93,17 @@ def sustained(
 
 @functools.cache
 def _efficiency(standard: MemoryStandard, access: AccessPattern, burst_bytes: int) -> float:
-    """As :func:`scheduled`, but found once; of sequential reads in :data:`SEQUENTIAL`, if there."""
+    """Useful share of the peak of one channel, each calculated once.
+
+    Sequential reads of a standard with unchanged timings are looked up in :data:`SEQUENTIAL`, if
+    the table has them; anything else is scheduled (:func:`scheduled`).
+    """
     row = STANDARDS.get(standard.name)
-    if access == AccessPattern(chunk_bytes=access.chunk_bytes) and row is not None:
-        key = standard.name, str(standard.density_gbit), str(burst_bytes)
-        if standard == replace(row, density_gbit=standard.density_gbit) and key in _sequential():
+    is_sequential = access == AccessPattern(chunk_bytes=access.chunk_bytes)
+    if is_sequential and row is not None:
+        key = (standard.name, str(standard.density_gbit), str(burst_bytes))
+        is_unchanged = standard == replace(row, density_gbit=standard.density_gbit)
+        if is_unchanged and key in _sequential():
             return _sequential()[key]
     return scheduled(standard, access, burst_bytes)
 
@@ -105,16 +111,25 @@ def _efficiency(standard: MemoryStandard, access: AccessPattern, burst_bytes: in
 @functools.cache
 def _sequential() -> dict[tuple[str, ...], float]:
     """Efficiency by standard, density, and bytes of a burst."""
-    rows = (tuple(row.values()) for row in packaged_rows("carsim.hardware.memory", SEQUENTIAL))
-    return {tuple(key): float(efficiency) for *key, efficiency in rows}
+    efficiencies = {}
+    for row in packaged_rows("carsim.hardware.memory", SEQUENTIAL):
+        *key, efficiency = row.values()
+        efficiencies[tuple(key)] = float(efficiency)
+    return efficiencies
 
 
 def scheduled(standard: MemoryStandard, access: AccessPattern, burst_bytes: int) -> float:
-    """Useful share of the peak: some 10 ms."""
-    per_request = access.bursts_per_request(standard, burst_bytes)
-    window, queue = access.requests * per_request, QUEUE_REQUESTS * per_request
-    moved = Channel(standard, bursts(standard, access, burst_bytes), window, queue).run()
-    return moved * standard.burst_nck / standard.trefi_nck * access.useful_share(burst_bytes)
+    """Useful share of the peak of one channel, by its simulated commands; it takes some 10 ms."""
+    bursts_per_request = access.bursts_per_request(standard, burst_bytes)
+    channel = Channel(
+        standard,
+        source=bursts(standard, access, burst_bytes),
+        window=access.requests * bursts_per_request,
+        queue=QUEUE_REQUESTS * bursts_per_request,
+    )
+    moved_bursts = channel.run()
+    bursting_share = moved_bursts * standard.burst_nck / standard.trefi_nck
+    return bursting_share * access.useful_share(burst_bytes)
 
 
 def idle_latency_ns(

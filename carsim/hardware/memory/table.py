@@ -24,10 +24,12 @@ class SpeedBins(Registry[MemoryStandard]):
     """
 
     def __setitem__(self, name: str, row: MemoryStandard) -> None:
-        for other in self.data.values():
-            same_name = other.family.name == row.family.name
-            if same_name and other.family != row.family and other.name != name:
-                problem = f"its family {row.family.name} is another one than that of {other.name}"
+        for registered in self.data.values():
+            same_name = registered.family.name == row.family.name
+            if same_name and registered.family != row.family and registered.name != name:
+                problem = (
+                    f"its family {row.family.name} is another one than that of {registered.name}"
+                )
                 cure = "give it that family, or name the family otherwise"
                 raise InputError(f"{self.role} {name}", problem, cure)
         super().__setitem__(name, row)

@@ -20,11 +20,11 @@ _CHANNELS = (
 )
 AXI_LITE = {
     f"s_axil_{channel}{name}": port
-    for channel, way, other, fields in _CHANNELS
+    for channel, forward, backward, fields in _CHANNELS
     for name, port in {
-        **{field: way(bits) for field, bits in fields.items()},
-        "valid": way(1),
-        "ready": other(1),
+        **{field: forward(bits) for field, bits in fields.items()},
+        "valid": forward(1),
+        "ready": backward(1),
     }.items()
 }
 """Ports of the interface, by the names that FPGA tools recognise."""
@@ -52,10 +52,12 @@ class AxiLiteRegisters(wiring.Component):
     def __init__(self, registers: Sequence[Register]) -> None:
         self._registers = registers
         ports = {"locked": In(1), **AXI_LITE}
-        for each in registers:
-            read_only = each.access is Access.READ
-            port = f"read_{each.name.lower()}" if read_only else each.name.lower()
-            ports[port] = In(32) if read_only else Out(each.bits, init=each.reset)
+        for register in registers:
+            name = register.name.lower()
+            if register.access is Access.READ:
+                ports[f"read_{name}"] = In(32)
+            else:
+                ports[name] = Out(register.bits, init=register.reset)
         super().__init__(ports)
 
     def elaborate(self, platform: object) -> Module:
@@ -67,47 +69,50 @@ class AxiLiteRegisters(wiring.Component):
 
     def _write(self, m: Module) -> None:
         """Address and data are taken together, while no answer waits."""
-        taken = Signal()
+        accepted = Signal()
         m.d.comb += [
-            taken.eq(self.s_axil_awvalid & self.s_axil_wvalid & ~self.s_axil_bvalid),
-            self.s_axil_awready.eq(taken),
-            self.s_axil_wready.eq(taken),
+            accepted.eq(self.s_axil_awvalid & self.s_axil_wvalid & ~self.s_axil_bvalid),
+            self.s_axil_awready.eq(accepted),
+            self.s_axil_wready.eq(accepted),
         ]
         with m.If(self.s_axil_bready):
             m.d.sync += self.s_axil_bvalid.eq(0)
-        with m.If(taken):
+        # A write is refused unless one of the registers below accepts it.
+        with m.If(accepted):
             m.d.sync += [self.s_axil_bvalid.eq(1), self.s_axil_bresp.eq(SLVERR)]
-        for each in self._registers:
-            if each.access is Access.READ:
+        for register in self._registers:
+            if register.access is Access.READ:
                 continue
-            value = getattr(self, each.name.lower())
-            refused = (self.s_axil_wdata >> each.bits).any() | ~self.s_axil_wstrb.all()
-            if each.access is Access.CONFIG:
+            value = getattr(self, register.name.lower())
+            sets_bits_beyond = (self.s_axil_wdata >> register.bits).any()
+            refused = sets_bits_beyond | ~self.s_axil_wstrb.all()
+            if register.access is Access.CONFIG:
                 refused |= self.locked
-            if each.access is Access.PULSE:
+            if register.access is Access.PULSE:
                 m.d.sync += value.eq(0)
-            with m.If(taken & (self.s_axil_awaddr == each.offset) & ~refused):
+            is_addressed = self.s_axil_awaddr == register.offset
+            with m.If(accepted & is_addressed & ~refused):
                 m.d.sync += [self.s_axil_bresp.eq(0), value.eq(self.s_axil_wdata)]
 
     def _read(self, m: Module) -> None:
         """The value of the cycle in which the address is taken."""
-        taken = Signal()
+        accepted = Signal()
         m.d.comb += [
-            taken.eq(self.s_axil_arvalid & ~self.s_axil_rvalid),
-            self.s_axil_arready.eq(taken),
+            accepted.eq(self.s_axil_arvalid & ~self.s_axil_rvalid),
+            self.s_axil_arready.eq(accepted),
         ]
         with m.If(self.s_axil_rready):
             m.d.sync += self.s_axil_rvalid.eq(0)
-        with m.If(taken):
+        with m.If(accepted):
             m.d.sync += [
                 self.s_axil_rvalid.eq(1),
                 self.s_axil_rdata.eq(0),
                 self.s_axil_rresp.eq(SLVERR),
             ]
             with m.Switch(self.s_axil_araddr):
-                for each in self._registers:
-                    name = each.name.lower()
-                    read_only = each.access is Access.READ
-                    value = getattr(self, f"read_{name}" if read_only else name)
-                    with m.Case(each.offset):
+                for register in self._registers:
+                    name = register.name.lower()
+                    is_input = register.access is Access.READ
+                    value = getattr(self, f"read_{name}" if is_input else name)
+                    with m.Case(register.offset):
                         m.d.sync += [self.s_axil_rdata.eq(value), self.s_axil_rresp.eq(0)]

@@ -91,13 +91,12 @@ class BlockSize:
     @property
     def incoming(self) -> dict[str, wiring.Member]:
         """Ports of scores and instructions, without the data of instructions."""
-        shared = {"tlast": In(1), "tvalid": In(1), "tready": Out(1)}
-        streams = {"score": {"tdata": In(32)}, "instr": {"tid": In(self.sequence_bits)}}
-        return {
-            f"s_axis_{stream}_{name}": port
-            for stream, own in streams.items()
-            for name, port in {**own, **shared}.items()
-        }
+        handshake = {"tlast": In(1), "tvalid": In(1), "tready": Out(1)}
+        score = {"tdata": In(32), **handshake}
+        instruction = {"tid": In(self.sequence_bits), **handshake}
+        ports = {f"s_axis_score_{name}": port for name, port in score.items()}
+        ports |= {f"s_axis_instr_{name}": port for name, port in instruction.items()}
+        return ports
 
     @property
     def streams(self) -> dict[str, wiring.Member]:
@@ -110,17 +109,13 @@ class BlockSize:
             "tvalid": Out(1),
             "tready": In(1),
         }
-        return {
-            **self.incoming,
-            "s_axis_instr_tdata": In(self.data_bits),
-            **{
-                f"m{core:02}_axis_{name}": port
-                for core in range(self.cores)
-                for name, port in outgoing.items()
-            },
-            "done": Out(1),
-            "error": Out(1),
-        }
+        ports = self.incoming
+        ports["s_axis_instr_tdata"] = In(self.data_bits)
+        for core in range(self.cores):
+            ports |= {f"m{core:02}_axis_{name}": port for name, port in outgoing.items()}
+        ports["done"] = Out(1)
+        ports["error"] = Out(1)
+        return ports
 
 
 class SchedulerCore(wiring.Component):
@@ -148,19 +143,17 @@ class SchedulerCore(wiring.Component):
 
     def __init__(self, size: BlockSize) -> None:
         self.size = size
-        inputs = {
+        input_bits = {
             "enable": 1, "clear": 1, "batch": 8, "cores": 8, "threshold": 32, "timeout": 32,
             "table": 16,
         }  # fmt: skip
-        outputs = {"busy": 1, "left": 32, "bad_config": 1, "bad_stream": 1, "timed_out": 1}
-        events = {"dispatched": 1, "skipped": 1, "stalled": 1}
-        super().__init__(
-            {
-                **{name: In(bits) for name, bits in inputs.items()},
-                **{name: Out(bits) for name, bits in (outputs | events).items()},
-                **size.streams,
-            }
-        )
+        output_bits = {
+            "busy": 1, "left": 32, "bad_config": 1, "bad_stream": 1, "timed_out": 1,
+            "dispatched": 1, "skipped": 1, "stalled": 1,
+        }  # fmt: skip
+        inputs = {name: In(bits) for name, bits in input_bits.items()}
+        outputs = {name: Out(bits) for name, bits in output_bits.items()}
+        super().__init__(inputs | outputs | size.streams)
 
     def elaborate(self, platform: object) -> Module:
         """A state machine around dispatcher and queues."""
@@ -180,8 +173,9 @@ class SchedulerCore(wiring.Component):
         """
         instruction = Cat(self.s_axis_instr_tdata, self.s_axis_instr_tid, self.s_axis_instr_tlast)
         m.submodules.first = first = SyncFIFO(width=len(instruction) + self.size.core_bits, depth=2)
-        target, has_room = Signal(self.size.core_bits), Signal(self.size.cores)
-        waiting = Signal(self.size.cores + 1)
+        target = Signal(self.size.core_bits)
+        has_room = Signal(self.size.cores)  # a bit for each core's queue
+        waiting = Signal(self.size.cores + 1)  # a bit for each core's queue, and one for the first
         m.d.comb += [
             first.w_data.eq(Cat(instruction, dispatcher.core)),
             first.w_en.eq(self.dispatched),
@@ -194,10 +188,13 @@ class SchedulerCore(wiring.Component):
         for core in range(self.size.cores):
             queue = SyncFIFO(width=len(instruction), depth=self.size.queue)
             m.submodules[f"queue_{core}"] = queue
-            data, user, last, dest, valid, ready = (
-                getattr(self, f"m{core:02}_axis_t{name}")
-                for name in ("data", "user", "last", "dest", "valid", "ready")
-            )
+            stream = f"m{core:02}_axis_"
+            data: Signal = getattr(self, f"{stream}tdata")
+            user: Signal = getattr(self, f"{stream}tuser")
+            last: Signal = getattr(self, f"{stream}tlast")
+            dest: Signal = getattr(self, f"{stream}tdest")
+            valid: Signal = getattr(self, f"{stream}tvalid")
+            ready: Signal = getattr(self, f"{stream}tready")
             m.d.comb += [
                 queue.w_data.eq(first.r_data),
                 queue.w_en.eq(first.r_rdy & (target == core)),
@@ -212,7 +209,9 @@ class SchedulerCore(wiring.Component):
 
     def _states(self, m: Module, dispatcher: Dispatcher, empty: Value) -> None:
         """IDLE, a check of the configuration, SCORES, INSTRUCTIONS, and ERROR."""
-        late, bad_config, is_over = Signal(), Signal(), Signal()
+        late = Signal()
+        bad_config = Signal()
+        is_over = Signal()
         m.d.comb += [
             late.eq(self.busy & ~dispatcher.begin & (self.left == 0)),
             is_over.eq(dispatcher.through & empty),
@@ -328,5 +327,9 @@ def connect(
 ) -> None:
     """Lead ports of a component to the ports of the same names inside it."""
     for name, port in ports.items():
-        inside, outside = getattr(inner, name), getattr(outer, name)
-        m.d.comb += inside.eq(outside) if port.flow is In else outside.eq(inside)
+        inner_port = getattr(inner, name)
+        outer_port = getattr(outer, name)
+        if port.flow is In:
+            m.d.comb += inner_port.eq(outer_port)
+        else:
+            m.d.comb += outer_port.eq(inner_port)

@@ -69,24 +69,27 @@ def report(size: BlockSize, clock_mhz: float, *, measure: bool) -> str:
         "bits of an instruction": size.data_bits,
         "clock in the constraints": f"{clock_mhz:g} MHz",
     }
-    parts = (
+    facts |= _measured(size, measure)
+    sections = (
         f"# {NAME}",
-        "\n".join(f"- {name}: {fact}" for name, fact in (facts | _measured(size, measure)).items()),
+        "\n".join(f"- {name}: {fact}" for name, fact in facts.items()),
         f"## Registers\n\n{markdown(size.registers)}",
         f"## Ports\n\n{ports(size)}",
         f"## Instantiation\n\n```verilog\n{instantiation(size)}\n```\n",
     )
-    return "\n\n".join(part.rstrip() for part in parts) + "\n"
+    return "\n\n".join(section.rstrip() for section in sections) + "\n"
 
 
 def _measured(size: BlockSize, measure: bool) -> dict[str, str]:
+    """Resources and clocks as facts of the report: name -> text."""
     if not measure:
         return {"resources": "not synthesised"}
-    taken, mhz = fpga(SchedulerTop(size)), fmax_mhz(SchedulerTop(size))
+    counts = fpga(SchedulerTop(size))
+    mhz = fmax_mhz(SchedulerTop(size))
     return {
-        "UltraScale+, by Yosys": f"{taken.lut:,} LUTs, {taken.ff:,} flip-flops, {taken.bram36:g} "
-        f"block RAMs, {taken.logic_levels} logic levels, some "
-        f"{ultrascale_mhz(taken.logic_levels):.0f} MHz by these",
+        "UltraScale+, by Yosys": f"{counts.lut:,} LUTs, {counts.ff:,} flip-flops, "
+        f"{counts.bram36:g} block RAMs, {counts.logic_levels} logic levels, some "
+        f"{ultrascale_mhz(counts.logic_levels):.0f} MHz by these",
         "ECP5 of speed grade 6, placed and routed by nextpnr": f"{mhz:.0f} MHz",
     }
 

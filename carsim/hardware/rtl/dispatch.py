@@ -61,26 +61,35 @@ class Dispatcher(wiring.Component):
 
     def __init__(self, size: "BlockSize") -> None:
         self._size = size
-        inputs = {"begin": 1, "deciding": 1, "checking": 1, "room": 1, "threshold": 32, "table": 16}
-        inputs |= {"batch": bits_for(size.sequences), "cores": size.core_bits + 1}
-        events = "write", "computes", "decided", "dispatched", "skipped", "through", "bad"
-        super().__init__(
-            {**{name: In(shape) for name, shape in inputs.items()}, **size.incoming}
-            | {**{name: Out(1) for name in events}, "core": Out(size.core_bits)}
-        )
+        input_bits = {
+            "begin": 1,
+            "deciding": 1,
+            "checking": 1,
+            "room": 1,
+            "threshold": 32,
+            "table": 16,
+            "batch": bits_for(size.sequences),
+            "cores": size.core_bits + 1,
+        }
+        events = ("write", "computes", "decided", "dispatched", "skipped", "through", "bad")
+        ports = {name: In(bits) for name, bits in input_bits.items()}
+        ports |= size.incoming
+        ports |= {name: Out(1) for name in events}
+        ports["core"] = Out(size.core_bits)
+        super().__init__(ports)
 
     def elaborate(self, platform: object) -> Module:
         """Scores first, then instructions; both use the RAM."""
         m = Module()
-        m.submodules.mapping = mapping = Memory(
-            shape=1 + self._size.core_bits, depth=self._size.sequences, init=[]
-        )
+        # An entry of a sequence: whether it computes (bit 0), and its core.
+        mapping = Memory(shape=1 + self._size.core_bits, depth=self._size.sequences, init=[])
+        m.submodules.mapping = mapping
         read = mapping.read_port(domain="comb")
-        late = self._decide(m)
+        bad_score = self._decide(m)
         self._map(m, mapping, read.data[0])
-        early = self._check(m, read.data[0])
+        bad_instruction = self._check(m, read.data[0])
         m.d.comb += [
-            self.bad.eq(late | early),
+            self.bad.eq(bad_score | bad_instruction),
             self.core.eq(read.data[1:]),
             read.addr.eq(self.s_axis_instr_tid),
         ]
@@ -90,103 +99,143 @@ class Dispatcher(wiring.Component):
         return m
 
     def _decide(self, m: Module) -> Value:
-        """Hold a score a cycle against the threshold; whether TLAST is wrong."""
-        arrived, taken = Signal(range(self._size.sequences + 1)), Signal()
-        limit, score, decided, replay = Signal(32), Signal(32), Signal(), Signal()
+        """Compare a score a cycle with the threshold.
+
+        Returns:
+            Whether the TLAST of the score that is accepted is wrong.
+        """
+        arrived = Signal(range(self._size.sequences + 1))
+        accepted = Signal()
+        limit = Signal(32)
+        score = Signal(32)
+        decided = Signal()
+        replay = Signal()
         m.d.sync += [
             limit.eq(_ordered(Mux(self.threshold == MINUS_ZERO, 0, self.threshold))),
-            decided.eq(taken),
+            decided.eq(accepted),
             replay.eq((score > limit) & (score < NAN)),
         ]
         m.d.comb += [
             score.eq(_ordered(self.s_axis_score_tdata)),
             self.s_axis_score_tready.eq(self.deciding & (arrived != self.batch)),
-            taken.eq(self.s_axis_score_tvalid & self.s_axis_score_tready),
+            accepted.eq(self.s_axis_score_tvalid & self.s_axis_score_tready),
             self.write.eq(decided & self.deciding),
             self.computes.eq(~replay),
         ]
         with m.If(self.begin):
             m.d.sync += arrived.eq(0)
-        with m.Elif(taken):
+        with m.Elif(accepted):
             m.d.sync += arrived.eq(arrived + 1)
-        return taken & (self.s_axis_score_tlast != (arrived == self.batch - 1))
+        is_last = arrived == self.batch - 1
+        return accepted & (self.s_axis_score_tlast != is_last)
 
     def _map(self, m: Module, mapping: Memory, computes: Value) -> None:
         """Write decisions and cores; ``computes`` is the decision that is read in a second pass."""
         write = mapping.write_port()
-        self._sequence = sequence = Signal(range(self._size.sequences + 1))
-        core, last, turns = Signal(self._size.core_bits), Signal(8), Signal()
+        sequence = Signal(range(self._size.sequences + 1))
+        self._sequence = sequence
+        core = Signal(self._size.core_bits)
+        last_core = Signal(8)
+        moves_on = Signal()
         is_over = Signal()
         m.d.comb += is_over.eq(self.deciding & (sequence == self.batch))
         if self._size.schedule == TUNED:
-            second = self._second_pass(m, is_over, last)
+            second = self._second_pass(m, is_over, last_core)
             m.d.comb += [
                 self.decided.eq(is_over & second),
                 write.en.eq(self.write | (self.deciding & second & ~is_over)),
                 write.data.eq(Cat(Mux(second, computes, self.computes), core)),
-                turns.eq(second & computes),
+                moves_on.eq(second & computes),
             ]
         else:
             m.d.comb += [
                 self.decided.eq(is_over),
                 write.en.eq(self.write),
                 write.data.eq(Cat(self.computes, core)),
-                turns.eq(self.computes | (self._size.schedule == BASELINE.kind)),
-                last.eq(self.cores - 1),
+                moves_on.eq(self.computes | (self._size.schedule == BASELINE.kind)),
+                last_core.eq(self.cores - 1),
             ]
         m.d.comb += write.addr.eq(sequence)
         with m.If(self.begin | (is_over & ~self.decided)):
             m.d.sync += [sequence.eq(0), core.eq(0)]
         with m.Elif(write.en):
             m.d.sync += sequence.eq(sequence + 1)
-            with m.If(turns):
-                m.d.sync += core.eq(Mux(core == last, 0, core + 1))
+            with m.If(moves_on):
+                m.d.sync += core.eq(Mux(core == last_core, 0, core + 1))
 
-    def _second_pass(self, m: Module, is_over: Value, last: Signal) -> Signal:
-        """Count what computes; then the last core of a turn is what the table says.
+    def _second_pass(self, m: Module, is_over: Value, last_core: Signal) -> Signal:
+        """Count the sequences that compute, and look up the last core of the round robin.
 
-        Entries that were never written, or that exceed the cores in use, stand for all of these.
+        Entries of the table that were never written, or that exceed the cores in use, stand for
+        all of these.
+
+        Args:
+            m: Module that the logic is added to.
+            is_over: All sequences have been passed once more.
+            last_core: Written: the core after which the round robin begins again.
+
+        Returns:
+            Whether the second pass runs.
         """
         size = self._size
         # The entry of all sequences may be that of none, as addresses are cut: none needs a core.
-        m.submodules.table = table = Memory(
-            shape=size.core_bits + 1, depth=1 << size.sequence_bits, init=[]
-        )
-        write, read = table.write_port(), table.read_port(domain="comb")
-        second, number = Signal(), Signal(range(size.sequences + 1))
+        table = Memory(shape=size.core_bits + 1, depth=1 << size.sequence_bits, init=[])
+        m.submodules.table = table
+        write = table.write_port()
+        read = table.read_port(domain="comb")
+        second = Signal()
+        computing = Signal(range(size.sequences + 1))
+        entry = self.table[:8]
+        cores_of_entry = self.table[8:]
         m.d.comb += [
-            write.addr.eq(self.table[:8]),
-            write.data.eq(Mux(self.table[8:] > size.cores, 0, self.table[8:])),
-            write.en.eq(~is_refused(self.table[:8], size.sequences)),
-            read.addr.eq(number),
+            write.addr.eq(entry),
+            write.data.eq(Mux(cores_of_entry > size.cores, 0, cores_of_entry)),
+            write.en.eq(~is_refused(entry, size.sequences)),
+            read.addr.eq(computing),
         ]
         all_cores = (read.data == 0) | (read.data > self.cores)
         with m.If(self.begin):
-            m.d.sync += [second.eq(0), number.eq(0)]
+            m.d.sync += [second.eq(0), computing.eq(0)]
         with m.Elif(is_over):
-            m.d.sync += [second.eq(1), last.eq(Mux(all_cores, self.cores, read.data) - 1)]
+            used_cores = Mux(all_cores, self.cores, read.data)
+            m.d.sync += [second.eq(1), last_core.eq(used_cores - 1)]
         with m.Elif(self.write & self.computes):
-            m.d.sync += number.eq(number + 1)
+            m.d.sync += computing.eq(computing + 1)
         return second
 
     def _check(self, m: Module, computes: Value) -> Value:
-        """Accept instructions, a bit a sequence that has ended; whether one is of no batch."""
-        ended, finished = Signal(range(self._size.sequences + 1)), Signal(self._size.sequences)
-        tid, accepted, taken, unknown = self.s_axis_instr_tid, Signal(), Signal(), Signal()
+        """Accept instructions, and send or discard them.
+
+        Args:
+            m: Module that the logic is added to.
+            computes: Decision on the sequence of the instruction.
+
+        Returns:
+            Whether an instruction arrives whose sequence is not of the batch or has ended.
+        """
+        ended_sequences = Signal(range(self._size.sequences + 1))
+        has_ended = Signal(self._size.sequences)  # a bit for each sequence
+        tid = self.s_axis_instr_tid
+        accepted = Signal()
+        arrives = Signal()
+        unknown = Signal()
         m.d.comb += [
-            self.through.eq(self.checking & (ended == self.batch)),
+            self.through.eq(self.checking & (ended_sequences == self.batch)),
             self.s_axis_instr_tready.eq(self.checking & ~self.through & self.room),
-            taken.eq(self.s_axis_instr_tvalid & self.s_axis_instr_tready),
-            unknown.eq((tid >= self.batch) | finished.bit_select(tid, 1).any()),
-            accepted.eq(taken & ~unknown),
+            arrives.eq(self.s_axis_instr_tvalid & self.s_axis_instr_tready),
+            unknown.eq((tid >= self.batch) | has_ended.bit_select(tid, 1).any()),
+            accepted.eq(arrives & ~unknown),
             self.dispatched.eq(accepted & computes),
             self.skipped.eq(accepted & ~computes),
         ]
         with m.If(self.begin):
-            m.d.sync += [ended.eq(0), finished.eq(0)]
+            m.d.sync += [ended_sequences.eq(0), has_ended.eq(0)]
         with m.Elif(accepted & self.s_axis_instr_tlast):
-            m.d.sync += [ended.eq(ended + 1), finished.bit_select(tid, 1).eq(1)]
-        return taken & unknown
+            m.d.sync += [
+                ended_sequences.eq(ended_sequences + 1),
+                has_ended.bit_select(tid, 1).eq(1),
+            ]
+        return arrives & unknown
 
 
 def _ordered(bits: Value) -> Value:

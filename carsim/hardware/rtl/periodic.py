@@ -27,23 +27,34 @@ class PeriodicUnit(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Counters of layers and tokens, frame mod period, and (layer + frame) mod period."""
         m = Module()
-        layer, token = Signal.like(self.last_layer), Signal.like(self.last_token)
-        frame, place, first = (Signal.like(self.last_turn) for _ in range(3))
-        later, ends = Signal(), Signal()
+        layer = Signal(8)
+        token = Signal(16)
+        frame_turn = Signal(10)  # frame mod period
+        layer_turn = Signal(10)  # (layer + frame) mod period
+        next_frame_turn = Signal(10)  # frame mod period of the token that follows
+        after_frame_0 = Signal()
+        ends_frame = Signal()
         m.d.comb += [
-            ends.eq(token == self.last_token),
-            first.eq(Mux(ends, self._next(frame), frame)),
-            self.replays.eq(later & (place != 0)),
+            ends_frame.eq(token == self.last_token),
+            next_frame_turn.eq(Mux(ends_frame, self._next(frame_turn), frame_turn)),
+            self.replays.eq(after_frame_0 & (layer_turn != 0)),
         ]
         with m.If(self.clear):
-            m.d.sync += [signal.eq(0) for signal in (layer, token, frame, place, later)]
+            for register in (layer, token, frame_turn, layer_turn, after_frame_0):
+                m.d.sync += register.eq(0)
         with m.Elif(self.step):
-            m.d.sync += [layer.eq(layer + 1), place.eq(self._next(place))]
+            m.d.sync += [layer.eq(layer + 1), layer_turn.eq(self._next(layer_turn))]
             with m.If(layer == self.last_layer):
-                m.d.sync += [layer.eq(0), token.eq(token + 1), place.eq(first), frame.eq(first)]
-                with m.If(ends):
-                    m.d.sync += [token.eq(0), later.eq(1)]
+                m.d.sync += [
+                    layer.eq(0),
+                    token.eq(token + 1),
+                    layer_turn.eq(next_frame_turn),
+                    frame_turn.eq(next_frame_turn),
+                ]
+                with m.If(ends_frame):
+                    m.d.sync += [token.eq(0), after_frame_0.eq(1)]
         return m
 
     def _next(self, turn: Signal) -> Value:
+        """The number after ``turn``, modulo the period."""
         return Mux(turn == self.last_turn, 0, turn + 1)

@@ -111,25 +111,26 @@ def c_header(name: str, registers: Sequence[Register]) -> str:
         f"#define {prefix}_H",
         "",
     ]
-    for each in registers:
-        macro = f"{prefix}_{each.name}"
+    for register in registers:
+        macro = f"{prefix}_{register.name}"
         lines += [
-            f"/* {each.text}. Access: {each.access.value}. */",
-            f"#define {macro} 0x{each.offset:02X}u",
-            f"#define {macro}_RESET 0x{each.reset:08X}u",
-            *(f"#define {macro}_{f.name} (1u << {f.bit}) /* {f.text}. */" for f in each.flags),
-            "",
+            f"/* {register.text}. Access: {register.access.value}. */",
+            f"#define {macro} 0x{register.offset:02X}u",
+            f"#define {macro}_RESET 0x{register.reset:08X}u",
         ]
+        for flag in register.flags:
+            lines.append(f"#define {macro}_{flag.name} (1u << {flag.bit}) /* {flag.text}. */")
+        lines.append("")
     return "\n".join([*lines, f"#endif /* {prefix}_H */", ""])
 
 
 def markdown(registers: Sequence[Register]) -> str:
     """The register map as a table in Markdown."""
     rows = ["| offset | register | access | reset | meaning |", "|---|---|---|---|---|"]
-    for each in registers:
-        flags = "".join(f"; bit {f.bit} `{f.name}`: {f.text}" for f in each.flags)
+    for register in registers:
+        flags = "".join(f"; bit {flag.bit} `{flag.name}`: {flag.text}" for flag in register.flags)
         rows.append(
-            f"| 0x{each.offset:02X} | `{each.name}` | {each.access.value} | 0x{each.reset:X} "
-            f"| {each.text}{flags} |"
+            f"| 0x{register.offset:02X} | `{register.name}` | {register.access.value} "
+            f"| 0x{register.reset:X} | {register.text}{flags} |"
         )
     return "\n".join([*rows, ""])

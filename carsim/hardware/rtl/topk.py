@@ -38,23 +38,34 @@ class Merger(wiring.Component):
     """
 
     def __init__(self, length: int, bits: int) -> None:
-        self._length, self._bits = length, bits
-        stream = {"key": bits, "last": 1, "final": 1, "valid": 1}
-        super().__init__(
-            {name: In(width) for name, width in stream.items()}
-            | {f"merged_{name}": Out(width) for name, width in stream.items()}
-            | {"ready": Out(1), "merged_ready": In(1)}
-        )
+        self._length = length
+        self._bits = bits
+        stream_bits = {"key": bits, "last": 1, "final": 1, "valid": 1}
+        incoming = {name: In(width) for name, width in stream_bits.items()}
+        merged = {f"merged_{name}": Out(width) for name, width in stream_bits.items()}
+        handshake = {"ready": Out(1), "merged_ready": In(1)}
+        super().__init__(incoming | merged | handshake)
 
     def elaborate(self, platform: object) -> Module:
-        """A comparator between the heads of two queues, and a register behind it."""
+        """A comparator between the heads of two queues, and a register behind it.
+
+        Runs of queue ``a`` and of queue ``b`` are merged. A last run that stays alone enters ``a``,
+        with an empty entry in ``b``.
+        """
         m = Module()
-        goes, wins, ends, alone = Signal(), Signal(), Signal(), Signal()
-        takes, through, final = Signal(2), Signal(2), Signal()
+        goes = Signal()  # a key enters the register
+        wins = Signal()  # it is the one of queue a
+        ends = Signal()  # it is the last one of the merged run
+        alone = Signal()  # the run in queue a stays alone
+        takes = Signal(2)  # a bit for each queue: its head is taken
+        through = Signal(2)  # a bit for each queue: its run is through
+        final = Signal()  # the run of queue b is the last one of the row
         words, valids = self._queues(m, takes)
-        key_a, key_b = (word[: self._bits] for word in words)
-        last_a = words[0][self._bits]
-        last_b, final_b, is_empty = words[1][self._bits :]
+        word_a, word_b = words
+        key_a = word_a[: self._bits]
+        last_a = word_a[self._bits]
+        key_b = word_b[: self._bits]
+        last_b, final_b, is_empty = word_b[self._bits :]
         m.d.comb += [
             goes.eq((through | valids).all() & (self.merged_ready | ~self.merged_valid)),
             alone.eq(is_empty & ~through[1]),
@@ -78,14 +89,18 @@ class Merger(wiring.Component):
 
     def _queues(self, m: Module, takes: Signal) -> tuple[list[Signal], Signal]:
         """The heads of both queues, each in a register, and whether they are there."""
-        side, taken, stays_alone = Signal(), Signal(), Signal()
-        rooms, valids, words = Signal(2), Signal(2), []
+        side = Signal()  # the queue that the run enters
+        accepted = Signal()
+        stays_alone = Signal()
+        rooms = Signal(2)
+        valids = Signal(2)
+        words = []
         m.d.comb += [
             self.ready.eq(rooms.all()),
-            taken.eq(self.valid & self.ready),
+            accepted.eq(self.valid & self.ready),
             stays_alone.eq(~side & self.final),
         ]
-        with m.If(taken & self.last):
+        with m.If(accepted & self.last):
             m.d.sync += side.eq(~side & ~self.final)
         for number in range(2):
             flags = Cat(self.last, self.final, stays_alone)[: 1 + 2 * number]
@@ -96,7 +111,7 @@ class Merger(wiring.Component):
             m.d.comb += [
                 rooms[number].eq(queue.w_rdy),
                 queue.w_data.eq(Cat(self.key, flags)),
-                queue.w_en.eq(taken & ((side == number) | (stays_alone & number))),
+                queue.w_en.eq(accepted & ((side == number) | (stays_alone & number))),
                 queue.r_en.eq(takes[number] | ~valids[number]),
             ]
             with m.If(queue.r_en):
@@ -120,23 +135,36 @@ class Sorter(wiring.Component):
     """
 
     def __init__(self, entries: int, score_bits: int = 16, index_bits: int = 16) -> None:
-        self._entries, self._bits = entries, score_bits + index_bits
-        inputs = {"score": score_bits, "index": index_bits, "last": 1, "valid": 1, "best_ready": 1}
-        outputs = {"ready": 1, "best": index_bits, "best_last": 1, "best_valid": 1}
-        super().__init__(
-            {name: In(bits) for name, bits in inputs.items()}
-            | {name: Out(bits) for name, bits in outputs.items()}
-        )
+        self._entries = entries
+        self._bits = score_bits + index_bits
+        input_bits = {
+            "score": score_bits,
+            "index": index_bits,
+            "last": 1,
+            "valid": 1,
+            "best_ready": 1,
+        }
+        output_bits = {"ready": 1, "best": index_bits, "best_last": 1, "best_valid": 1}
+        inputs = {name: In(bits) for name, bits in input_bits.items()}
+        outputs = {name: Out(bits) for name, bits in output_bits.items()}
+        super().__init__(inputs | outputs)
 
     def elaborate(self, platform: object) -> Module:
         """Mergers, each for runs of twice the length."""
         m = Module()
-        stream = {"key": Cat(self.index, self.score), "last": C(1)}
-        stream |= {"final": self.last, "valid": self.valid}
+        # The runs that enter the first merger are single keys: each is the last of its run.
+        stream = {
+            "key": Cat(self.index, self.score),
+            "last": C(1),
+            "final": self.last,
+            "valid": self.valid,
+        }
         ready = self.ready
         for level in range(ceil_log2(self._entries)):
-            m.submodules[f"level_{level}"] = merger = Merger(2**level, self._bits)
-            m.d.comb += [getattr(merger, name).eq(value) for name, value in stream.items()]
+            merger = Merger(2**level, self._bits)
+            m.submodules[f"level_{level}"] = merger
+            for name, value in stream.items():
+                m.d.comb += getattr(merger, name).eq(value)
             m.d.comb += ready.eq(merger.ready)
             stream = {name: getattr(merger, f"merged_{name}") for name in stream}
             ready = merger.merged_ready

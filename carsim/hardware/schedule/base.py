@@ -134,9 +134,12 @@ class Schedule(ABC):
             yield env.timeout(registers.latch_cycles + scan_cycles)
             yield from check_instructions(env, registers, sequences, send)
         else:
-            each = [sequences[core::cores] for core in range(cores)]
-            checks = (check_instructions(env, registers, own, send) for own in each)
-            yield env.all_of([*map(env.process, checks)])
+            checks = []
+            for core in range(cores):
+                sequences_of_core = sequences[core::cores]
+                check = check_instructions(env, registers, sequences_of_core, send)
+                checks.append(env.process(check))
+            yield env.all_of(checks)
 
     def fitted(self, cycles_of: CyclesOf, batch: int, cores: int) -> "Schedule":
         """This schedule for one machine: itself, unless it looks at what the machine takes.
@@ -170,6 +173,6 @@ def check_instructions(
         for instruction in range(registers.instructions_per_sequence):
             yield env.timeout(registers.cycles_per_instruction)
             if core != REPLAYS:
-                taken = send(sequence, instruction, core)
-                if taken is not None:
-                    yield taken
+                accepted = send(sequence, instruction, core)
+                if accepted is not None:
+                    yield accepted

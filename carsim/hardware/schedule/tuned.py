@@ -42,9 +42,13 @@ class Tuned(Drs):
 
     def fitted(self, cycles_of: CyclesOf, batch: int, cores: int) -> Schedule:
         """Try each number of cores that has room for the sequences; of equals, the fewest cores."""
-        slots, used = slots_per_core(batch, cores), [1]
+        slots = slots_per_core(batch, cores)
+        used = [1]
         for computing in range(1, batch + 1):
             least = -(-computing // slots)
-            tried = {n: Tuned([n] * (batch + 1)) for n in range(least, min(cores, computing) + 1)}
-            used.append(min(tried, key=lambda n: cycles_of(tried[n], computing)))
+            cycles_by_cores = {}
+            for tried in range(least, min(cores, computing) + 1):
+                schedule = Tuned([tried] * (batch + 1))
+                cycles_by_cores[tried] = cycles_of(schedule, computing)
+            used.append(min(cycles_by_cores, key=cycles_by_cores.__getitem__))
         return Tuned(used)

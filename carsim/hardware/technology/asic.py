@@ -125,10 +125,14 @@ DEQUANTISER = Operator(1640, 0, 2 * 16)
 """One FP16 scaling per column of integer arrays, or per multiplier of FP16 arrays; engineering
 estimate, as :mod:`carsim.hardware.technology.fpga` counts them."""
 
-LOGIC, SRAM_MM2_PER_KIB, CONTROL_SHARE = (
-    CONSTANTS[name] for name in ("logic", "sram_mm2_per_kib", "control_share")
-)
-"""Share of the area above; area of SRAM; share of all else that control takes."""
+LOGIC = CONSTANTS["logic"]
+"""Factor on the area of logic above, with its interval."""
+
+SRAM_MM2_PER_KIB = CONSTANTS["sram_mm2_per_kib"]
+"""Area of SRAM."""
+
+CONTROL_SHARE = CONSTANTS["control_share"]
+"""Area of control over the area of all else."""
 
 
 class Node(NamedTuple):
@@ -136,9 +140,9 @@ class Node(NamedTuple):
 
     Attributes:
         logic: Area of logic.
-        sram: The same of SRAM.
+        sram: Area of SRAM.
         leakage_w_per_mm2: Leakage of all of the area in use.
-        clock_uw_per_mhz_mm2: Power of the clock, likewise.
+        clock_uw_per_mhz_mm2: Power of the clock in all of the area in use.
     """
 
     logic: Constant
@@ -154,9 +158,18 @@ FASTEST_MHZ = {
 }
 """Clock of the fastest published accelerator of a node."""
 
-NODES: Mapping[str, Node] = MappingProxyType(
-    {name: Node(*(by_kind(field)[name] for field in Node._fields)) for name in FASTEST_MHZ}
-)
+
+def _node(name: str) -> Node:
+    """Constants of a node by its name, such as ``28nm``."""
+    return Node(
+        logic=by_kind("logic")[name],
+        sram=by_kind("sram")[name],
+        leakage_w_per_mm2=by_kind("leakage_w_per_mm2")[name],
+        clock_uw_per_mhz_mm2=by_kind("clock_uw_per_mhz_mm2")[name],
+    )
+
+
+NODES: Mapping[str, Node] = MappingProxyType({name: _node(name) for name in FASTEST_MHZ})
 """Name in YAML -> node."""
 
 
@@ -224,8 +237,9 @@ class Asic(Technology, GrownSection):
 
     def intervals(self, design: AnyDesign) -> Mapping[str, tuple[float, float]]:
         """Area if all constants err in one direction."""
-        low, high = (_resources(design, self.node, end).totals["area_mm2"] for end in ENDS[1:])
-        return {"area_mm2": (low, high)}
+        low = _resources(design, self.node, "low")
+        high = _resources(design, self.node, "high")
+        return {"area_mm2": (low.totals["area_mm2"], high.totals["area_mm2"])}
 
     def prices(self, design: AnyDesign) -> Iterable[Price]:
         """Of a die of the area in use, its package and memories."""
@@ -234,13 +248,14 @@ class Asic(Technology, GrownSection):
         bought = []
         for name, memory in memories.items():
             interface = interface_of(memory)
-            gib, per_gib = interface.gib(memory), interface.usd_per_gib
+            gib = interface.gib(memory)
+            usd_per_gib = interface.usd_per_gib
             bought.append(
                 Price(
                     part=f"memory {name}",
-                    value=gib * per_gib.value,
-                    low=gib * per_gib.low,
-                    high=gib * per_gib.high,
+                    value=gib * usd_per_gib.value,
+                    low=gib * usd_per_gib.low,
+                    high=gib * usd_per_gib.high,
                 )
             )
         return chip_prices(die_mm2, self.node, stack_mm2(memories.values()), bought)
@@ -254,7 +269,7 @@ class Asic(Technology, GrownSection):
         return interface_of(memory).pj_per_bit
 
     def warnings(self, design: AnyDesign, used: Resources) -> Iterable[str]:
-        """Those of the clock, and an area that fits only if the constants err downwards."""
+        """Lines on the clock, and on an area that fits only if the constants err downwards."""
         yield from super().warnings(design, used)
         _, high = self.intervals(design)["area_mm2"]
         if used.totals["area_mm2"] <= self.area_mm2 < high:
@@ -269,24 +284,42 @@ class Asic(Technology, GrownSection):
 
     def idle_power(self, design: AnyDesign, used: Resources) -> Iterable[IdlePower]:
         """Leakage and clock of all of the area in use, never gated."""
-        area, mhz = used.totals["area_mm2"], design.board.fabric_clock_mhz
-        yield IdlePower("leakage", "leakage_w_per_mm2", self.leakage_w_per_mm2, area)
-        clock = self.clock_uw_per_mhz_mm2
-        yield IdlePower("clock", "clock_uw_per_mhz_mm2", clock, area * mhz * 1e-6)
+        area_mm2 = used.totals["area_mm2"]
+        clock_mhz = design.board.fabric_clock_mhz
+        yield IdlePower(
+            component="leakage",
+            name="leakage_w_per_mm2",
+            constant=self.leakage_w_per_mm2,
+            amount=area_mm2,
+        )
+        yield IdlePower(
+            component="clock",
+            name="clock_uw_per_mhz_mm2",
+            constant=self.clock_uw_per_mhz_mm2,
+            amount=area_mm2 * clock_mhz * 1e-6,
+        )
 
 
 def _resources(design: AnyDesign, node: str, end: str) -> Resources:
-    """Area by component at one end of the intervals."""
-    logic: float = getattr(LOGIC, end) * getattr(NODES[node].logic, end)
+    """Area by component at one end of the intervals.
+
+    Args:
+        design: The design.
+        node: Its process.
+        end: ``value``, ``low`` or ``high`` of the constants.
+    """
+    logic_factor: float = getattr(LOGIC, end) * getattr(NODES[node].logic, end)
     mm2_per_kib: float = getattr(SRAM_MM2_PER_KIB, end) * getattr(NODES[node].sram, end)
-    parts = {name: um2 * 1e-6 * logic for name, um2 in _logic_um2(design).items()}
-    for name, nbytes in _sram_bytes(design).items():
-        parts[name] = nbytes / KIB * mm2_per_kib
-    parts["control"] = getattr(CONTROL_SHARE, end) * fsum(parts.values())
+    mm2_of: dict[str, float] = {}
+    for component, um2_at_28nm in _logic_um2(design).items():
+        mm2_of[component] = um2_at_28nm * 1e-6 * logic_factor
+    for component, nbytes in _sram_bytes(design).items():
+        mm2_of[component] = nbytes / KIB * mm2_per_kib
+    mm2_of["control"] = getattr(CONTROL_SHARE, end) * fsum(mm2_of.values())
     logic_over_7nm = NODES[node].logic.value / NODES["7nm"].logic.value
     for name, memory in design.board.memories.items():
-        parts[f"interface {name}"] = interface_mm2(memory, logic_over_7nm, end)
-    return Resources({name: {"area_mm2": mm2} for name, mm2 in sorted(parts.items())})
+        mm2_of[f"interface {name}"] = interface_mm2(memory, logic_over_7nm, end)
+    return Resources({component: {"area_mm2": mm2} for component, mm2 in sorted(mm2_of.items())})
 
 
 def _logic_um2(design: AnyDesign) -> dict[str, float]:

@@ -117,10 +117,9 @@ class FitRow:
     @property
     def misfit(self) -> str:
         """One line that says how much is missing."""
-        needed, available, missing = (
-            amount(n, self.unit)
-            for n in (self.needed, self.available, self.needed - self.available)
-        )
+        needed = amount(self.needed, self.unit)
+        available = amount(self.available, self.unit)
+        missing = amount(self.needed - self.available, self.unit)
         # Reasons of a design are joined by semicolons.
         made_of = f" ({self.detail.replace(';', ',')})" if self.detail else ""
         return f"{self.what}: {needed} needed{made_of}, {available} available, {missing} missing"
@@ -143,11 +142,11 @@ class AnyBoard(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Name of the board."""
 
 
 class AnyPolicy(Protocol):
-    """A policy as a technology sees it: what needs logic of its own."""
+    """A policy as a technology sees it: the choices that need logic of their own."""
 
     @property
     def schedule(self) -> str:
@@ -255,11 +254,12 @@ class Technology(Section, ABC):
 
     def warnings(self, design: AnyDesign, used: Resources) -> Iterable[str]:
         """Lines on what may not work out though everything fits: a clock beyond published ones."""
-        clock, fastest = design.board.fabric_clock_mhz, self.published_clock_mhz(design, used)
-        if fastest is not None and clock > fastest:
+        clock_mhz = design.board.fabric_clock_mhz
+        fastest_mhz = self.published_clock_mhz(design, used)
+        if fastest_mhz is not None and clock_mhz > fastest_mhz:
             yield (
-                f"clock: {clock:g} MHz is more than the {fastest:g} MHz of the fastest comparable "
-                "design that was published"
+                f"clock: {clock_mhz:g} MHz is more than the {fastest_mhz:g} MHz of the fastest "
+                "comparable design that was published"
             )
 
     def published_clock_mhz(self, design: AnyDesign, used: Resources) -> float | None:
@@ -277,9 +277,11 @@ class Technology(Section, ABC):
         """
         price = design.board.price or BOARDS.get(design.board.name)
         memories = design.board.memories.values()
-        gbps = fsum(each.peak_gbps for each in memories)
-        gib = fsum(each.capacity_gib for each in memories)
-        if price and gbps < 1.001 * price.memory_gbps and gib <= price.memory_gib:
+        peak_gbps = fsum(memory.peak_gbps for memory in memories)
+        capacity_gib = fsum(memory.capacity_gib for memory in memories)
+        if not price:
+            return
+        if peak_gbps < 1.001 * price.memory_gbps and capacity_gib <= price.memory_gib:
             yield Price("board", price.value, price.low, price.high)
 
     def interface_pj_per_bit(self, memory: "Memory") -> Constant | None:
@@ -302,24 +304,39 @@ class Technology(Section, ABC):
         """
 
     def counts(self, board: AnyBoard, used: Resources) -> dict[str, Count]:
-        """(used, available) of each resource, by name, in the order of the table."""
+        """Amounts used and available of each resource, by name, in the order of the table."""
         available = self.available(board)
         return {
-            name: Count(used.totals.get(name, 0), available[name]) for name in self.resource_kinds
+            name: Count(used=used.totals.get(name, 0), available=available[name])
+            for name in self.resource_kinds
         }
 
     def rows(self, board: AnyBoard, used: Resources) -> list[FitRow]:
         """A row of the fit for each resource; its detail names the largest component."""
         rows = []
-        for name, (needed, have) in self.counts(board, used).items():
-            title, unit, cure = self.resource_kinds[name]
-            by_size = {part: each.get(name, 0) for part, each in used.by_component.items()}
-            largest = max(by_size, key=by_size.__getitem__, default="")
-            detail = f"{largest} {amount(by_size[largest], '')}" if needed else ""
-            if needed and name in self.published_ratios:
-                least, most = self.published_ratios[name]
-                detail += f"; published designs took {least:.2g} to {most:.2g} times as much"
-            rows.append(FitRow(title, needed, have, unit, detail, cure))
+        for name, count in self.counts(board, used).items():
+            kind = self.resource_kinds[name]
+            detail = ""
+            if count.used:
+                of_component = {
+                    component: amounts.get(name, 0)
+                    for component, amounts in used.by_component.items()
+                }
+                largest = max(of_component, key=of_component.__getitem__)
+                detail = f"{largest} {amount(of_component[largest], '')}"
+                if name in self.published_ratios:
+                    least, most = self.published_ratios[name]
+                    detail += f"; published designs took {least:.2g} to {most:.2g} times as much"
+            rows.append(
+                FitRow(
+                    what=kind.title,
+                    needed=count.used,
+                    available=count.available,
+                    unit=kind.unit,
+                    detail=detail,
+                    cure=kind.cure,
+                )
+            )
         return rows
 
 

@@ -99,9 +99,12 @@ DEQUANTISER_FP16_LUT = 260.0
 """Per MAC that takes quantised weights as FP16: calibrated on Li et al. (arXiv 2502.10659), whose
 128 FP16 MACs with W4 weights take 78k LUT in all."""
 
-DEQUANTISER_COLUMN_DSP, DEQUANTISER_COLUMN_LUT = 1, 100.0
+DEQUANTISER_COLUMN_DSP = 1
 """Integer arithmetic scales each group's sum instead, once per column (engineering estimate;
 LlamaF, arXiv 2409.11424, spends 16 slices beyond its 512 MACs on two columns)."""
+
+DEQUANTISER_COLUMN_LUT = 100.0
+"""LUTs of that scaling, per column; engineering estimate."""
 
 PORT_BIT_LUT = 18.0
 """FlightLLM: interconnect of 150k LUT for 32 ports of 256 bits. (Hummingbird: 15, its memory
@@ -187,43 +190,56 @@ class Fpga(Technology):
 
     def resources(self, design: AnyDesign) -> Resources:
         """DSP slices and LUTs by calibration, RAM blocks by geometry."""
-        machine, model, memories = design.machine, design.model, design.board.memories
-        in_use = [memories[name].ports for name in design.machine.memories_in_use]
+        machine = design.machine
+        model = design.model
+        memories = design.board.memories
+        ports_in_use = [memories[name].ports for name in machine.memories_in_use]
         available = self.available(design.board)
-        multiplied = model.multiplied(with_head=machine.include_head)
         buffers = _buffers(design)
-        placed = place(buffers, int(available["bram36"]), int(available["uram"]))
+        blocks_of_buffers = place(
+            buffers, bram36=int(available["bram36"]), uram=int(available["uram"])
+        )
+        # Precisions of the weights that pass the array.
+        multiplied = model.multiplied(with_head=machine.include_head)
+        widest_bits = max(precision.bits for precision in (model.kv, *multiplied))
         logic = Logic(
             array=machine.array,
-            operand_bits=math.ceil(max(model.kv.bits, *(each.bits for each in multiplied))),
+            operand_bits=math.ceil(widest_bits),
             lanes=machine.vector.lanes,
             cores=machine.cores,
-            port_bits=sum(ports.count * ports.bits for ports in in_use),
-            ram_blocks=sum(sum(blocks) for blocks in placed),
-            dequantised=any(each.group is not None for each in multiplied),
+            port_bits=sum(ports.count * ports.bits for ports in ports_in_use),
+            ram_blocks=sum(bram36 + uram for bram36, uram in blocks_of_buffers),
+            dequantised=any(precision.group is not None for precision in multiplied),
             exchange_bits=8 * machine.exchange_bytes_per_cycle if machine.cores > 1 else 0,
             dispatch_lut=dispatcher_of(design).lut,
             comparator_bits=design.policy.attention.unit().comparator_bits,
         )
-        parts = logic_by_component(logic)
-        for buffer, (bram36, uram) in zip(buffers, placed, strict=True):
-            parts.setdefault(buffer.name, {}).update(bram36=bram36, uram=uram)
-        return Resources(dict(sorted(parts.items())))
+        amounts_of = logic_by_component(logic)
+        for buffer, (bram36, uram) in zip(buffers, blocks_of_buffers, strict=True):
+            amounts_of.setdefault(buffer.name, {}).update(bram36=bram36, uram=uram)
+        return Resources(dict(sorted(amounts_of.items())))
 
     def idle_power(self, design: AnyDesign, used: Resources) -> Iterable[IdlePower]:
         """The clock of every DSP slice, RAM block and LUT in use, busy or not."""
-        for label, name, constant, per in (
+        clock_mhz = design.board.fabric_clock_mhz
+        # Label, resource, end of the constant's name, and amount that the constant stands for.
+        for label, resource, suffix, counted_in in (
             ("DSP", "dsp", "dsp", 1),
             ("BRAM", "bram36", "bram", 1),
             ("URAM", "uram", "uram", 1),
             ("LUT", "lut", "klut", 1000),
         ):
-            field = f"clock_uw_per_mhz_{constant}"
+            field = f"clock_uw_per_mhz_{suffix}"
             uw_per_mhz: Constant | None = getattr(design.energy, field)
             if uw_per_mhz is None:
                 raise InputError(f"$.energy.{field}", "is missing", "add it")
-            watts = used.totals.get(name, 0) / per * design.board.fabric_clock_mhz * 1e-6
-            yield IdlePower(f"clocked {label}", field, uw_per_mhz, watts)
+            watts_per_uw_per_mhz = used.totals.get(resource, 0) / counted_in * clock_mhz * 1e-6
+            yield IdlePower(
+                component=f"clocked {label}",
+                name=field,
+                constant=uw_per_mhz,
+                amount=watts_per_uw_per_mhz,
+            )
 
     def published_clock_mhz(self, design: AnyDesign, used: Resources) -> float:
         """Fastest clock, in MHz, that designs of such an occupancy have been published with."""
@@ -273,10 +289,15 @@ def products_per_dsp(bits: int, other_bits: int) -> int:
     >>> products_per_dsp(4, 4), products_per_dsp(8, 4), products_per_dsp(5, 8)
     (4, 2, 2)
     """
-    narrow, wide = sorted(
-        next((step for step in (4, 8, 16) if bits <= step), 16) for bits in (bits, other_bits)
-    )
+    narrow, wide = sorted([_tabled_bits(bits), _tabled_bits(other_bits)])
     return PRODUCTS_PER_DSP[narrow, wide]
+
+
+def _tabled_bits(bits: int) -> int:
+    """Width of :data:`PRODUCTS_PER_DSP` that holds an operand; its largest if none does."""
+    if bits <= 4:
+        return 4
+    return 8 if bits <= 8 else 16
 
 
 def operand_bits_of(arithmetic: str) -> tuple[int, int]:
@@ -302,56 +323,101 @@ def array_dsp(array: "Array", operand_bits: int = 16) -> int:
     """
     if array.arithmetic == "fp16":
         return FP16_DSP * array.macs_per_cycle
-    first, second = operand_bits_of(array.arithmetic)
-    return array.rows * -(-array.cols // products_per_dsp(min(first, operand_bits), second))
+    weight_bits, activation_bits = operand_bits_of(array.arithmetic)
+    products = products_per_dsp(min(weight_bits, operand_bits), activation_bits)
+    slices_per_row = -(-array.cols // products)
+    return array.rows * slices_per_row
 
 
 def logic_by_component(logic: Logic) -> dict[str, dict[str, float]]:
     """DSP slices and LUTs of all cores and of what they share, by component; LUTs rounded up."""
-    array, cores = logic.array, logic.cores
-    macs, columns, lanes = cores * array.macs_per_cycle, cores * array.cols, cores * logic.lanes
-    scaling = (columns * DEQUANTISER_COLUMN_DSP, columns * DEQUANTISER_COLUMN_LUT)
-    if array.arithmetic == "fp16":
-        scaling = (0, macs * DEQUANTISER_FP16_LUT)
-    parts = {
-        "arrays": (cores * array_dsp(array, logic.operand_bits), macs * MAC_LUT[array.arithmetic]),
-        "vector units": (lanes * VECTOR_LANE_DSP, lanes * VECTOR_LANE_LUT),
-        "dequantisers": scaling if logic.dequantised else (0, 0.0),
-        "buffer addressing": (0, logic.ram_blocks * RAM_BLOCK_LUT),
-        "ports and DMA": (0, logic.port_bits * PORT_BIT_LUT),
-        "core exchange": (0, cores * logic.exchange_bits * EXCHANGE_BIT_LUT),
-        "dispatch": (0, logic.dispatch_lut),
+    array = logic.array
+    cores = logic.cores
+    macs = cores * array.macs_per_cycle
+    columns = cores * array.cols
+    lanes = cores * logic.lanes
+    dequantiser_dsp = 0
+    dequantiser_lut = 0.0
+    if logic.dequantised and array.arithmetic == "fp16":
+        dequantiser_lut = macs * DEQUANTISER_FP16_LUT
+    elif logic.dequantised:
+        dequantiser_dsp = columns * DEQUANTISER_COLUMN_DSP
+        dequantiser_lut = columns * DEQUANTISER_COLUMN_LUT
+    dsp_of = {
+        "arrays": cores * array_dsp(array, logic.operand_bits),
+        "vector units": lanes * VECTOR_LANE_DSP,
+        "dequantisers": dequantiser_dsp,
+    }
+    lut_of = {
+        "arrays": macs * MAC_LUT[array.arithmetic],
+        "vector units": lanes * VECTOR_LANE_LUT,
+        "dequantisers": dequantiser_lut,
+        "buffer addressing": logic.ram_blocks * RAM_BLOCK_LUT,
+        "ports and DMA": logic.port_bits * PORT_BIT_LUT,
+        "core exchange": cores * logic.exchange_bits * EXCHANGE_BIT_LUT,
+        "dispatch": logic.dispatch_lut,
     }
     if logic.comparator_bits:
-        parts[CHOICE] = (0, cores * logic.comparator_bits * COMPARATOR_BIT_LUT)
-    shared = CONTROL_SHARE * math.fsum(lut for _, lut in parts.values())
-    parts["control"] = (0, cores * CORE_CONTROL_LUT + shared)
-    return {name: {"dsp": dsp, "lut": math.ceil(lut)} for name, (dsp, lut) in parts.items()}
+        lut_of[CHOICE] = cores * logic.comparator_bits * COMPARATOR_BIT_LUT
+    shared_control_lut = CONTROL_SHARE * math.fsum(lut_of.values())
+    lut_of["control"] = cores * CORE_CONTROL_LUT + shared_control_lut
+    return {
+        component: {"dsp": dsp_of.get(component, 0), "lut": math.ceil(lut)}
+        for component, lut in lut_of.items()
+    }
 
 
 def _buffers(design: AnyDesign) -> list[Buffer]:
-    machine, model, memories = design.machine, design.model, design.board.memories
-    cores, array, drs = machine.cores, machine.array, machine.drs
-
-    def fed(reader: "Array") -> int:
-        return reader.macs_per_cycle if reader.weight_load == "none" else reader.cols
+    """All on-chip buffers of a design, in the order in which they choose their kind of RAM."""
+    machine = design.machine
+    model = design.model
+    cores = machine.cores
+    drs = machine.drs
 
     def of_core(name: str, nbytes: int, elements: int, precision: Precision) -> Buffer:
-        return Buffer(name, nbytes, 8 * precision.bytes_of(elements), cores)
+        """A buffer of each core that delivers so many elements a cycle."""
+        return Buffer(name, nbytes, width_bits=8 * precision.bytes_of(elements), copies=cores)
 
-    instructions = drs.index_register_bits * drs.instructions_per_sequence * INSTRUCTION_BYTES
-    ports = {name: memories[name].ports for name in design.machine.memories_in_use}
     # Wider roles read the port for more than one cycle: see Model.read_cycles.
-    usual = model.weights
-    unit, held_bytes = design.policy.attention.unit(), machine.activation_buffer_bytes
+    weights_per_cycle = _weights_per_cycle(machine.array)
+    kv_elements_per_cycle = _weights_per_cycle(machine.attention_array)
     buffers = [
-        of_core("weight buffers", machine.weight_buffer_bytes, fed(array), usual),
-        of_core("KV buffers", machine.kv_buffer_bytes, fed(machine.attention_array), model.kv),
-        of_core("activation buffers", held_bytes, array.rows, model.activations),
-        Buffer("dispatch", instructions, 8 * INSTRUCTION_BYTES, 1),
+        of_core("weight buffers", machine.weight_buffer_bytes, weights_per_cycle, model.weights),
+        of_core("KV buffers", machine.kv_buffer_bytes, kv_elements_per_cycle, model.kv),
+        of_core(
+            "activation buffers",
+            machine.activation_buffer_bytes,
+            machine.array.rows,
+            model.activations,
+        ),
     ]
+    instructions = drs.index_register_bits * drs.instructions_per_sequence
+    buffers.append(
+        Buffer(
+            "dispatch",
+            nbytes=instructions * INSTRUCTION_BYTES,
+            width_bits=8 * INSTRUCTION_BYTES,
+            copies=1,
+        )
+    )
+    unit = design.policy.attention.unit()
     if unit.buffer_bytes:
-        buffers.append(Buffer(CHOICE, unit.buffer_bytes, unit.word_bits, cores))
-    for name, each in ports.items():
-        buffers.append(Buffer(f"bursts of {name}", 2 * each.burst_bytes, each.bits, each.count))
+        buffers.append(
+            Buffer(CHOICE, nbytes=unit.buffer_bytes, width_bits=unit.word_bits, copies=cores)
+        )
+    for name in machine.memories_in_use:
+        ports = design.board.memories[name].ports
+        buffers.append(
+            Buffer(
+                f"bursts of {name}",
+                nbytes=2 * ports.burst_bytes,
+                width_bits=ports.bits,
+                copies=ports.count,
+            )
+        )
     return buffers
+
+
+def _weights_per_cycle(array: "Array") -> int:
+    """Weights (or elements of K and V) that the buffer of a core feeds to its array each cycle."""
+    return array.macs_per_cycle if array.weight_load == "none" else array.cols

@@ -54,10 +54,14 @@ QUEUED = Gates(lut=1.3, gate_equivalents=512)
 
 
 def dispatcher_of(design: AnyDesign) -> Gates:
-    """The dispatcher of a design."""
-    drs, cores = design.machine.drs, design.machine.cores
-    schedule, queued = design.policy.schedule, drs.core_queue_instructions
-    return dispatcher(schedule, drs.index_register_bits, cores, queued)
+    """LUTs and gates of the dispatcher of a design."""
+    drs = design.machine.drs
+    return dispatcher(
+        design.policy.schedule,
+        drs.index_register_bits,
+        cores=design.machine.cores,
+        queued=drs.core_queue_instructions,
+    )
 
 
 @lru_cache
@@ -74,14 +78,26 @@ def dispatcher(schedule: str, sequences: int, cores: int, queued: int | None = N
     if schedule not in grids:
         schedule = (DEFAULT if SCHEDULES[schedule].central else BASELINE).kind
     grid = grids[schedule]
-    logic = np.maximum(0.0, _line(grid.cores, _line(grid.sequences, grid.values, sequences), cores))
-    return Gates(*(logic + cores * (queued or 0) * np.array(QUEUED)).tolist())
+    by_cores = _line(grid.sequences, grid.values, sequences)
+    logic = np.maximum(0.0, _line(grid.cores, by_cores, cores))
+    queues = cores * (queued or 0) * np.array(QUEUED)
+    lut, gate_equivalents = (logic + queues).tolist()
+    return Gates(lut=lut, gate_equivalents=gate_equivalents)
 
 
-def _line(places: Sequence[int], values: Array, place: int) -> Array:
-    """Between the two places around one, or on beyond the last two."""
-    right = int(np.clip(np.searchsorted(places, place), 1, len(places) - 1))
-    share = (place - places[right - 1]) / (places[right] - places[right - 1])
+def _line(knots: Sequence[int], values: Array, x: int) -> Array:
+    """Values at ``x``, linear between the two knots around it, or on beyond the last two.
+
+    Args:
+        knots: Ascending; at least two.
+        values: [knots, ...].
+        x: Where values are asked for.
+
+    Returns:
+        [...]: without the axis of the knots.
+    """
+    right = int(np.clip(np.searchsorted(knots, x), 1, len(knots) - 1))
+    share = (x - knots[right - 1]) / (knots[right] - knots[right - 1])
     return values[right - 1] + share * (values[right] - values[right - 1])
 
 
@@ -101,13 +117,15 @@ class Grid(NamedTuple):
 
 @cache
 def _grids() -> dict[str, Grid]:
-    """By schedule."""
+    """Rows of the table that are interpolated, by schedule."""
     rows = [row for row in rows_of("gates") if row["used_for"] == "grid" and int(row["cores"])]
+    schedules = {row["unit"] for row in rows if row["gate_equivalents"]}
     grids = {}
-    for unit in {row["unit"] for row in rows if row["gate_equivalents"]}:
+    for unit in schedules:
         of_unit = [row for row in rows if row["unit"] == unit]
         sequences = sorted({int(row["sequences"]) for row in of_unit})
         cores = sorted({int(row["cores"]) for row in of_unit})
         values = [[float(row[name]) for name in Gates._fields] for row in of_unit]
-        grids[unit] = Grid(sequences, cores, np.reshape(values, (len(sequences), len(cores), 2)))
+        shape = (len(sequences), len(cores), len(Gates._fields))
+        grids[unit] = Grid(sequences, cores, values=np.reshape(values, shape))
     return grids

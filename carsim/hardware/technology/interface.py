@@ -44,8 +44,9 @@ def interface_of(memory: "Memory") -> ChipInterface:
     """
     family = memory.family
     if family.interface is None:
-        usable = [name for name, each in STANDARDS.families.items() if each.interface is not None]
-        problem = f"no area of an interface to {family.name} is known"
+        families = STANDARDS.families.items()
+        usable = [name for name, family in families if family.interface is not None]
+        problem = f"no area of an interface to {memory.family.name} is known"
         cure = f"give the family an `interface`, or choose a standard of {', '.join(usable)}"
         raise InputError("$.board.memories", problem, cure)
     return family.interface
@@ -79,19 +80,19 @@ def memory_choices(
     """
     for name, memory in memories.items():
         interface = interface_of(memory)
-        for more, roomier in product(CHANNELS, CAPACITY):
-            channels = more * memory.channels
+        for channels_factor, capacity_factor in product(CHANNELS, CAPACITY):
+            channels = channels_factor * memory.channels
             if channels != int(channels):
                 continue
             if interface.stack_mm2:
-                part_of_stack = channels * memory.channel_bits % interface.bits
-                if part_of_stack or roomier > LARGEST_STACK:
+                is_part_of_stack = channels * memory.channel_bits % interface.bits
+                if is_part_of_stack or capacity_factor > LARGEST_STACK:
                     continue
-            gib = more * roomier * memory.capacity_gib
+            gib = channels_factor * capacity_factor * memory.capacity_gib
             changed = memory.model_copy(update={"channels": int(channels), "capacity_gib": gib})
             if interface.gib(changed) > gib:
                 continue
-            ports = ceil(more * memory.ports.count)
+            ports = ceil(channels_factor * memory.ports.count)
             below = f"board.memories.{name}"
             changes = {
                 f"{below}.channels": int(channels),

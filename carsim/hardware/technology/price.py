@@ -64,14 +64,14 @@ BOARDS: Mapping[str, BoardPrice] = {
 
 def total(prices: Iterable[Price]) -> Price | None:
     """All parts together; None where no price is known."""
-    parts = tuple(prices)
-    if not parts:
+    priced = tuple(prices)
+    if not priced:
         return None
     return Price(
         part="all",
-        value=fsum(part.value for part in parts),
-        low=fsum(part.low for part in parts),
-        high=fsum(part.high for part in parts),
+        value=fsum(price.value for price in priced),
+        low=fsum(price.low for price in priced),
+        high=fsum(price.high for price in priced),
     )
 
 
@@ -119,15 +119,15 @@ def chip_prices(
         usd_per_mm2 * (mm2 + stack_mm2)
         for usd_per_mm2, mm2 in zip(package_usd_per_mm2, die_mm2, strict=True)
     ]
-    parts = [_of_ends("die", die_usds), _of_ends(package_name, package_usds), *memories]
+    prices = [_of_ends("die", die_usds), _of_ends(package_name, package_usds), *memories]
     test_share = CONSTANTS["test_share"]
     tests = Price(
         part="test and assembly",
-        value=test_share.value * fsum(part.value for part in parts),
-        low=test_share.low * fsum(part.low for part in parts),
-        high=test_share.high * fsum(part.high for part in parts),
+        value=test_share.value * fsum(price.value for price in prices),
+        low=test_share.low * fsum(price.low for price in prices),
+        high=test_share.high * fsum(price.high for price in prices),
     )
-    return [*parts, tests]
+    return [*prices, tests]
 
 
 def _of_ends(part: str, usd: Sequence[float]) -> Price:

@@ -34,9 +34,14 @@ class Buffer(NamedTuple):
         return self._blocks(URAM_SHAPES)
 
     def _blocks(self, shapes: Sequence[tuple[int, int]]) -> int:
-        deep = -(-8 * self.nbytes // self.width_bits)
-        blocks = (-(-self.width_bits // bits) * -(-deep // words) for words, bits in shapes)
-        return self.copies * min(blocks)
+        """Blocks of all copies, in the cheapest of the shapes (words, bits) of a block."""
+        depth_words = -(-8 * self.nbytes // self.width_bits)
+        blocks_of_copy = []
+        for words, bits in shapes:
+            blocks_wide = -(-self.width_bits // bits)
+            blocks_deep = -(-depth_words // words)
+            blocks_of_copy.append(blocks_wide * blocks_deep)
+        return self.copies * min(blocks_of_copy)
 
 
 def place(buffers: Sequence[Buffer], bram36: int, uram: int) -> list[tuple[int, int]]:
@@ -55,9 +60,13 @@ def place(buffers: Sequence[Buffer], bram36: int, uram: int) -> list[tuple[int, 
         return needed / left if left > 0 else math.inf
 
     placed = []
+    bram36_left = bram36
+    uram_left = uram
     for buffer in buffers:
-        in_bram = share(buffer.bram36, bram36) <= share(buffer.uram, uram)
-        blocks = (buffer.bram36, 0) if in_bram else (0, buffer.uram)
-        placed.append(blocks)
-        bram36, uram = bram36 - blocks[0], uram - blocks[1]
+        if share(buffer.bram36, bram36_left) <= share(buffer.uram, uram_left):
+            placed.append((buffer.bram36, 0))
+            bram36_left -= buffer.bram36
+        else:
+            placed.append((0, buffer.uram))
+            uram_left -= buffer.uram
     return placed

@@ -96,19 +96,21 @@ class Versal(Fpga):
         return {**super().available(board), "ai_engines": self.ai_engines}
 
     def resources(self, design: AnyDesign) -> Resources:
-        """As an FPGA's, with the arrays in DSP58 slices or in tiles."""
-        found = super().resources(design)
-        parts = {name: dict(amounts) for name, amounts in found.by_component.items()}
-        array, cores = design.machine.array, design.machine.cores
+        """Amounts of an FPGA, with the arrays in DSP58 slices or in tiles."""
+        of_fpga = super().resources(design).by_component
+        amounts_of = {component: dict(amounts) for component, amounts in of_fpga.items()}
+        array = design.machine.array
+        cores = design.machine.cores
         if self.arrays_in == "ai_engines":
             tiles = ai_engines_of(array, design.board.fabric_clock_mhz, self.ai_engine_mhz)
-            parts["arrays"] = {"dsp": 0, "lut": 0, "ai_engines": cores * tiles}
+            amounts_of["arrays"] = {"dsp": 0, "lut": 0, "ai_engines": cores * tiles}
         else:
-            parts["arrays"] |= {"dsp": cores * array_dsp58(array), "ai_engines": 0}
-        return Resources(parts)
+            amounts_of["arrays"]["dsp"] = cores * array_dsp58(array)
+            amounts_of["arrays"]["ai_engines"] = 0
+        return Resources(amounts_of)
 
     def warnings(self, design: AnyDesign, used: Resources) -> Iterable[str]:
-        """Those of an FPGA, and arithmetic that the tiles lack."""
+        """Lines on an FPGA, and on arithmetic that the tiles lack."""
         yield from super().warnings(design, used)
         if self.arrays_in == "ai_engines" and design.machine.array.arithmetic == "fp16":
             yield "arrays: AI Engines have no 16-bit floating point; FP32 at its rate is assumed"
@@ -143,6 +145,8 @@ def ai_engines_of(array: "Array", fabric_mhz: float, ai_engine_mhz: float) -> in
     103
     """
     # Tiles of the first generation multiply in 8, 16 and 32 bits, the latter also floating point.
-    bits = 32 if array.arithmetic == "fp16" else max(8, operand_bits_of(array.arithmetic)[0])
-    products = 8 * STREAM_BYTES / bits
-    return math.ceil(array.macs_per_cycle * fabric_mhz / (products * ai_engine_mhz))
+    weight_bits = 32
+    if array.arithmetic != "fp16":
+        weight_bits = max(8, operand_bits_of(array.arithmetic)[0])
+    products_per_cycle = 8 * STREAM_BYTES / weight_bits
+    return math.ceil(array.macs_per_cycle * fabric_mhz / (products_per_cycle * ai_engine_mhz))

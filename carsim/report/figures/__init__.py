@@ -31,12 +31,24 @@ class Shown(NamedTuple):
 
 
 def shown_policies(runs: "Mapping[str, StoredRun]") -> list[Shown]:
-    """All simulated policies of a run, ``*`` its own; of several, that of each under its label."""
+    """Policies that a figure of runs shows.
+
+    Of a single run, these are all policies that were simulated; the name of the run's own ends with
+    :data:`OWN_MARK`. Of several runs, these are their own policies, under the labels of the runs.
+
+    Args:
+        runs: Label -> run.
+    """
     if len(runs) > 1:
         return [Shown(label, run.own, run) for label, run in runs.items()]
     (run,) = runs.values()
-    simulated = (policy for policy in run.policies if not policy.is_bound)
-    return [Shown(each.policy + OWN_MARK * each.is_chosen, each, run) for each in simulated]
+    shown = []
+    for policy in run.policies:
+        if policy.is_bound:
+            continue
+        name = policy.policy + OWN_MARK if policy.is_chosen else policy.policy
+        shown.append(Shown(name, policy, run))
+    return shown
 
 
 def run_plots(run: "StoredRun", usage: "pd.DataFrame | None") -> "dict[str, Plot]":
@@ -50,10 +62,18 @@ def run_plots(run: "StoredRun", usage: "pd.DataFrame | None") -> "dict[str, Plot
     from carsim.report.figures.metric import metric_plot, run_rows
     from carsim.report.figures.utilisation import utilisation_plot
 
-    rows, names = run_rows(run.design, run), [each.name for each in headline(run.video.kind)]
-    rows["policy"] = [name for name, *_ in shown_policies({"": run})]
-    names = [name for name in names if name in rows and rows[name].dtype.kind in "if"]
-    title = f"{run.design} on {run.spec().board.name}, {run.spec().model.name}"
-    comparison = replace(metric_plot(rows, names), title=title, misfit=not run.fits)
-    plots = {"comparison": comparison, "breakdown": breakdown_plot(shown_policies({"": run}))}
-    return plots if usage is None else plots | {"utilisation": utilisation_plot(run, usage)}
+    policies = shown_policies({"": run})
+    rows = run_rows(run.design, run)
+    rows["policy"] = [shown.name for shown in policies]
+    metrics = []
+    for metric in headline(run.video.kind):
+        is_number = metric.name in rows and rows[metric.name].dtype.kind in "if"
+        if is_number:
+            metrics.append(metric.name)
+    spec = run.spec()
+    title = f"{run.design} on {spec.board.name}, {spec.model.name}"
+    comparison = replace(metric_plot(rows, metrics), title=title, misfit=not run.fits)
+    plots = {"comparison": comparison, "breakdown": breakdown_plot(policies)}
+    if usage is not None:
+        plots["utilisation"] = utilisation_plot(run, usage)
+    return plots

@@ -13,7 +13,8 @@ from carsim.report.stored import StoredRun
 LEAST_SHARE = 0.001
 """Share of the longest bar below which a category is left out, if it is so in all bars."""
 
-OF_VIDEOS, OF_TEXTS = "seconds per video", "milliseconds per new token, prompt included"
+OF_VIDEOS = "seconds per video"
+OF_TEXTS = "milliseconds per new token, prompt included"
 OF_BOTH = "seconds per video or text"
 
 
@@ -40,65 +41,74 @@ def breakdown_plot(policies: Sequence[Shown]) -> Plot:
     """A stacked bar per policy, of the time of one video or token, whatever the batch is."""
     label = _label(policies)
     bars = [_bar(shown, label) for shown in policies]
-    names = {name for bar in bars for name in bar.parts}
-    order = [*LOOKS, *sorted(names - {*LOOKS})]
     longest = max(bar.length for bar in bars)
     starts = [0.0] * len(bars)
     series = []
-    for category in filter(names.__contains__, order):
+    for category in _categories(bars):
         times = [bar.parts.get(category, 0.0) for bar in bars]
         if max(times) <= LEAST_SHARE * longest:
             continue
         ends = [start + time for start, time in zip(starts, times, strict=True)]
         look = look_of(category)
-        series.append(
-            Series(
-                category,
-                ends,
-                range(len(bars)),
-                "bar",
-                look.colour,
-                base=starts,
-                hover=[
-                    f"{bar.policy}: {category} {number(time)}, {time / bar.length:.1%}"
-                    for bar, time in zip(bars, times, strict=True)
-                ],
-                hatch=look.hatch,
-            )
+        stacked = Series(
+            category,
+            x=ends,
+            y=range(len(bars)),
+            mark="bar",
+            colour=look.colour,
+            base=starts,
+            hover=[
+                f"{bar.policy}: {category} {number(time)}, {time / bar.length:.1%}"
+                for bar, time in zip(bars, times, strict=True)
+            ],
+            hatch=look.hatch,
         )
-        starts = ends
-    designs = dict.fromkeys(run.design for *_, run in policies)
+        series.append(stacked)
+        starts = ends  # the next category begins where this one ends
+    designs = dict.fromkeys(shown.run.design for shown in policies)
     return Plot(
         f"where the time goes: {', '.join(designs)}",
         (Panel(label, tuple(series), categories=tuple(bar.name for bar in bars)),),
         alt=f"{label.capitalize()}, by what they are spent on",
         size_in=(10, 1.6 + 0.5 * len(bars)),
         shares="y",
-        misfit=not all(run.fits for *_, run in policies),
+        misfit=not all(shown.run.fits for shown in policies),
     )
 
 
 # -------------------------------------------------------------------- private
 
 
+def _categories(bars: Sequence[_Bar]) -> list[str]:
+    """Categories of the bars: those that have a look first, then the others by name."""
+    names: set[str] = set()
+    for bar in bars:
+        names.update(bar.parts)
+    with_look = [category for category in LOOKS if category in names]
+    without_look = sorted(name for name in names if name not in LOOKS)
+    return with_look + without_look
+
+
 def _label(policies: Sequence[Shown]) -> str:
     """The axis on which runs of different batches can be compared."""
-    kinds = {run.video.kind for *_, run in policies}
+    kinds = {shown.run.video.kind for shown in policies}
     if len(kinds) > 1:
         return OF_BOTH
     return OF_TEXTS if kinds == {"text"} else OF_VIDEOS
 
 
 def _bar(shown: Shown, label: str) -> _Bar:
-    factor = _per_token_ms(shown.run) if label == OF_TEXTS else 1 / shown.run.videos_per_batch
+    """The bar of a policy, in the unit of the axis with this label."""
+    is_text = label == OF_TEXTS
+    factor = _ms_per_token(shown.run) if is_text else 1 / shown.run.videos_per_batch
     parts: dict[str, float] = {}
-    for name, seconds in shown.policy.breakdown_s.items():
+    for name, batch_s in shown.policy.breakdown_s.items():
         category = category_of(name)
-        parts[category] = parts.get(category, 0.0) + factor * seconds
+        parts[category] = parts.get(category, 0.0) + factor * batch_s
     return _Bar(name=shown.name, policy=shown.policy.policy, parts=parts)
 
 
-def _per_token_ms(run: StoredRun) -> float:
+def _ms_per_token(run: StoredRun) -> float:
     """Milliseconds per new token for each second of a batch."""
     tokens = run.video.frames * run.video.tokens_per_frame * run.videos_per_batch
     return 1e3 / tokens

@@ -4,26 +4,28 @@ import io
 import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
-from math import fsum, log10
+from math import ceil, fsum, log10
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from numpy.typing import NDArray
 
 from carsim.report.figures import style
-from carsim.report.figures.plot import Panel, Plot, Series
+from carsim.report.figures.plot import Number, Panel, Plot, Series
 
 LABEL_PT = 7.5
 """Type of labels beside bars and points."""
-INSIDE: dict[str, Any] = {
-    "fontsize": 7.0,
-    "bbox": {"facecolor": "white", "alpha": 0.85, "pad": 0.8, "linewidth": 0},
-}
-"""Look of labels that stand in bars, whose hatches would cross them."""
+INSIDE_PT = 7.0
+"""Type of labels that stand in bars."""
+INSIDE_BOX: dict[str, Any] = {"facecolor": "white", "alpha": 0.85, "pad": 0.8, "linewidth": 0}
+"""Background of labels that stand in bars, whose hatches would cross them."""
+MOST_VECTOR_POINTS = 2000
+"""More points than this are a picture in a file of vectors, which would be large."""
 DASHES = {"solid": "-", "dash": "--", "dot": ":"}
 PANEL_IN = 2.2
 """Least width of panels that stand beside each other."""
@@ -39,22 +41,32 @@ PAD_IN = 0.1
 """Least distance from the edges of such figures."""
 LINE = 20
 """Characters of such a line of a name; labels of axes have some more."""
+X_LABEL_CHARACTERS = 2 * LINE
+"""Characters in a line of the label of a horizontal axis."""
+Y_LABEL_CHARACTERS = LINE + 6
+"""Characters in a line of the label of a vertical axis."""
 ROOM = 1.45
 """Length of an axis over that of the longest bar, with room for its label."""
 THIN = 0.3
 """Bars of less height, in lines of their panel, have thin whiskers."""
 LINE_IN = 0.14
 """Height of a further line of a name."""
-TICK_IN, NAMES_IN = 0.9, 0.8
-"""Width that a number below an axis needs, and width of what stands to the left of an axis."""
+TICK_IN = 0.9
+"""Width that a number below an axis needs."""
+NAMES_IN = 0.8
+"""Width of what stands to the left of an axis."""
 DIGIT_IN = 0.075
 """Width of a digit below an axis."""
 LEGEND_LINE_IN = 0.18
 """Height of a line of a legend."""
-LEAST_IN, ASPECT = 0.4, 0.68
-"""Height of what is around panels, and of a panel without categories per width of the figure."""
+LEAST_IN = 0.4
+"""Height of what is around panels."""
+ASPECT = 0.68
+"""Height of a panel without categories, over the width of the figure."""
 LEAST_TALL = 0.7
-"""Height of panels beside each other, over that of one which has the whole width."""
+"""Least height of panels beside each other, over that of a panel that has the whole width."""
+STACK_TALL = 1.3
+"""Height of all panels on one horizontal axis, over that of a panel alone."""
 CHARACTERS_PER_INCH = {"usual": 13, "paper": 18}
 """Width of text in a legend, by the look of a plot."""
 MARK_CHARACTERS = {"usual": 9, "paper": 6}
@@ -73,67 +85,121 @@ def on_paper(plot: Plot, width_in: float, look: Literal["usual", "paper"] = "usu
         width_in: Width, inches.
         look: ``paper`` for type of 7 to 8 points, 300 dpi and narrower panels.
     """
-    count, height = len(plot.panels), plot.size_in[1]
-    own_lines = _legend_lines(plot)
+    panel_count = len(plot.panels)
+    height_in = plot.size_in[1]
+    legend_lines_before = _legend_lines(plot)
     plot = replace(plot, look=look)
-    least_in = PAPER_PANEL_IN if look == "paper" else PANEL_IN
     has_names = any(panel.categories for panel in plot.panels)
     if plot.shares == "beside" and has_names:
-        least_in = NAMED_PANEL_IN
-    has_room = width_in >= least_in * count
-    if plot.shares in ("y", "beside") and not has_room:
-        height += (count - 1) * (height - MARGINS_IN)  # what is not title and legend is repeated
+        least_panel_in = NAMED_PANEL_IN
+    elif look == "paper":
+        least_panel_in = PAPER_PANEL_IN
+    else:
+        least_panel_in = PANEL_IN
+    is_paper_stack = plot.shares == "" and look == "paper" and panel_count > 1
+    fits_beside = width_in >= least_panel_in * panel_count
+    if plot.shares in ("y", "beside") and not fits_beside:
+        # Everything but title and legend is drawn once more for each further panel.
+        height_in += (panel_count - 1) * (height_in - MARGINS_IN)
         panels = tuple(replace(panel, share=1.0) for panel in plot.panels)
         plot = replace(plot, panels=panels, shares="")
-    elif plot.shares == "" and look == "paper" and has_room and count > 1 and not has_names:
+    elif is_paper_stack and fits_beside and not has_names:
         plot = replace(plot, shares="beside")
     if width_in < NARROW_IN:
-        below = plot.panels[:1] if plot.shares == "y" else plot.panels
-        names = [name for panel in below for name in panel.categories]
-        height += LINE_IN * sum(len(textwrap.wrap(name, LINE)) - 1 for name in names)
-    legend_lines = _legend_lines(replace(plot, size_in=(width_in, height)))
+        height_in += LINE_IN * _further_name_lines(plot)
+    legend_lines = _legend_lines(replace(plot, size_in=(width_in, height_in)))
     if has_names and look == "paper" and plot.shares == "x":
         tracks = sum(len(panel.categories) for panel in plot.panels)
-        height = MARGINS_IN + PAPER_TRACK_IN * tracks + LEGEND_LINE_IN * legend_lines
+        height_in = MARGINS_IN + PAPER_TRACK_IN * tracks + LEGEND_LINE_IN * legend_lines
     elif has_names:
-        height += LEGEND_LINE_IN * max(0, legend_lines - own_lines)
+        height_in += LEGEND_LINE_IN * max(0, legend_lines - legend_lines_before)
     else:
-        tall = {"x": 1.3, "beside": max(1 / count, LEAST_TALL)}.get(plot.shares, float(count))
-        height = min(height, LEAST_IN + ASPECT * width_in * tall)
-        height += LEGEND_LINE_IN * legend_lines  # which the plot itself keeps
-    return replace(plot, title="" if not plot.misfit else plot.title, size_in=(width_in, height))
+        height_in = min(height_in, LEAST_IN + ASPECT * width_in * _relative_height(plot))
+        height_in += LEGEND_LINE_IN * legend_lines  # the plot's own height includes its legend
+    title = plot.title if plot.misfit else ""
+    return replace(plot, title=title, size_in=(width_in, height_in))
+
+
+def _further_name_lines(plot: Plot) -> int:
+    """Lines of the names of categories beyond the first line of each, in a narrow figure."""
+    labelled = plot.panels[:1] if plot.shares == "y" else plot.panels
+    lines = 0
+    for panel in labelled:
+        for name in panel.categories:
+            lines += len(textwrap.wrap(name, LINE)) - 1
+    return lines
+
+
+def _relative_height(plot: Plot) -> float:
+    """Height of all panels without categories, over that of a panel alone at the same width."""
+    panel_count = len(plot.panels)
+    if plot.shares == "x":
+        return STACK_TALL
+    if plot.shares == "beside":
+        return max(1 / panel_count, LEAST_TALL)
+    return float(panel_count)
 
 
 def draw(plot: Plot) -> Figure:
     """The plot as a figure of matplotlib; save it within :func:`.style.style`."""
+    width_in, height_in = plot.size_in
     with style.style(plot.look):
-        figure = style.new_figure(*plot.size_in, plot.full_title, misfit=plot.misfit)
-        count, is_narrow = len(plot.panels), plot.size_in[0] < NARROW_IN
+        figure = style.new_figure(width_in, height_in, plot.full_title, misfit=plot.misfit)
+        is_narrow = width_in < NARROW_IN
         if is_narrow:  # constrained layout may leave out half of an axis' last number
             figure.set_layout_engine("constrained", w_pad=PAD_IN)
-        beside = plot.shares in ("y", "beside")
-        how: dict[str, Any] = {f"share{axis}": plot.shares == axis for axis in "xy"}
-        how["width_ratios" if beside else "height_ratios"] = [panel.share for panel in plot.panels]
-        size = (1, count) if beside else (count, 1)
-        grid = figure.subplots(*size, squeeze=False, **how).flat
-        entries: dict[str, Any] = {}
-        shares = [panel.share / fsum(each.share for each in plot.panels) for panel in plot.panels]
-        for place, (axes, panel) in enumerate(zip(grid, plot.panels, strict=True)):
-            width_in = plot.size_in[0] * (shares[place] if beside else 1.0)
-            _draw_panel(axes, panel, is_narrow, width_in)
-            if plot.shares == "x" and place < count - 1:
+        handle_of: dict[str, Any] = {}
+        shared = zip(_subplots(figure, plot), plot.panels, _panel_widths_in(plot), strict=True)
+        for number, (axes, panel, panel_width_in) in enumerate(shared):
+            is_last = number == len(plot.panels) - 1
+            _draw_panel(axes, panel, is_narrow=is_narrow, width_in=panel_width_in)
+            if plot.shares == "x" and not is_last:
                 axes.set_xlabel("")
-            if panel.categories and (place == 0 or plot.shares != "y"):
-                _name_lines(axes, panel.categories, is_narrow)
+            if panel.categories and (number == 0 or plot.shares != "y"):
+                _name_lines(axes, panel.categories, is_narrow=is_narrow)
             if len(panel.series) > 1 or plot.shares == "x":
-                for drawn in figure.axes:
-                    handles, labels = drawn.get_legend_handles_labels()
-                    entries |= dict(zip(labels, handles, strict=True))
-        if len(entries) > 1:
-            columns = _legend_columns([*entries], plot)
-            look: dict[str, Any] = {"loc": "outside lower center", "ncols": columns}
-            figure.legend(entries.values(), entries.keys(), **look)
+                handle_of |= _legend_entries(figure)
+        if len(handle_of) > 1:
+            names = list(handle_of)
+            handles = list(handle_of.values())
+            columns = _legend_columns(names, plot)
+            figure.legend(handles, names, loc="outside lower center", ncols=columns)
     return figure
+
+
+def _subplots(figure: Figure, plot: Plot) -> list[Axes]:
+    """Axes of each panel of a plot, in the order of the panels."""
+    panel_count = len(plot.panels)
+    sizes = [panel.share for panel in plot.panels]
+    is_beside = plot.shares in ("y", "beside")
+    grid = figure.subplots(
+        nrows=1 if is_beside else panel_count,
+        ncols=panel_count if is_beside else 1,
+        sharex=plot.shares == "x",
+        sharey=plot.shares == "y",
+        squeeze=False,
+        width_ratios=sizes if is_beside else None,
+        height_ratios=None if is_beside else sizes,
+    )
+    return list(grid.flat)
+
+
+def _panel_widths_in(plot: Plot) -> list[float]:
+    """Width of each panel with its labels, inches."""
+    width_in = plot.size_in[0]
+    if plot.shares not in ("y", "beside"):
+        return [width_in] * len(plot.panels)
+    total = fsum(panel.share for panel in plot.panels)
+    return [width_in * (panel.share / total) for panel in plot.panels]
+
+
+def _legend_entries(figure: Figure) -> dict[str, Any]:
+    """Name of each series that is drawn so far -> its mark in the legend."""
+    handle_of: dict[str, Any] = {}
+    for axes in figure.axes:
+        handles, names = axes.get_legend_handles_labels()
+        handle_of |= dict(zip(names, handles, strict=True))
+    return handle_of
 
 
 def image(plot: Plot, file_format: str = "png") -> bytes:
@@ -153,54 +219,82 @@ def save(plot: Plot, path: Path, file_format: str = "") -> None:
 
 def _legend_columns(names: Sequence[str], plot: Plot) -> int:
     """The most columns of a legend that fit the width of a plot; names fill column by column."""
-    characters = CHARACTERS_PER_INCH[plot.look] * plot.size_in[0]
+    line_characters = CHARACTERS_PER_INCH[plot.look] * plot.size_in[0]
     for columns in range(len(names), 1, -1):
-        longer, more = divmod(len(names), columns)
-        ends = [longer * (column + 1) + min(more, column + 1) for column in range(columns)]
-        widths = [
-            MARK_CHARACTERS[plot.look] + max(map(len, names[start:end]))
-            for start, end in pairwise([0, *ends])
-        ]
-        if sum(widths) <= characters:
+        # The first columns have a name more than the others if names do not divide evenly.
+        least_names, longer_columns = divmod(len(names), columns)
+        needed_characters = 0
+        start = 0
+        for column in range(columns):
+            end = start + least_names + (1 if column < longer_columns else 0)
+            longest_name = max(len(name) for name in names[start:end])
+            needed_characters += MARK_CHARACTERS[plot.look] + longest_name
+            start = end
+        if needed_characters <= line_characters:
             return columns
     return 1
 
 
 def _legend_lines(plot: Plot) -> int:
     """Lines of the legend of a plot at its width; 0 without one."""
-    series = [series for panel in plot.panels for series in panel.series if series.name]
-    names = [*dict.fromkeys(each.name for each in series)]
+    names: list[str] = []
+    for panel in plot.panels:
+        for series in panel.series:
+            if series.name and series.name not in names:
+                names.append(series.name)
     if len(names) < 2:
         return 0
-    return -(-len(names) // _legend_columns(names, plot))
+    return ceil(len(names) / _legend_columns(names, plot))
 
 
-def _name_lines(axes: Axes, names: Sequence[str], is_narrow: bool) -> None:
-    axes.set_yticks(range(len(names)), [textwrap.fill(n, LINE) if is_narrow else n for n in names])
+def _name_lines(axes: Axes, names: Sequence[str], *, is_narrow: bool) -> None:
+    """Name the categories at the left of axes, from the top down."""
+    texts = list(names)
+    if is_narrow:
+        texts = [textwrap.fill(name, LINE) for name in names]
+    axes.set_yticks(range(len(names)), texts)
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(names) - 0.5, -0.5)
 
 
-def _draw_panel(axes: Axes, panel: Panel, is_narrow: bool, width_in: float) -> None:
+def _draw_panel(axes: Axes, panel: Panel, *, is_narrow: bool, width_in: float) -> None:
+    """Draw a panel with its scales, ticks and labels on empty axes.
+
+    Args:
+        axes: The axes.
+        panel: The panel.
+        is_narrow: The figure is no wider than a column, so that ticks are fewer.
+        width_in: Width of the panel with its labels, inches.
+    """
     _draw_all_series(axes, panel)
-    for place in panel.verticals:
-        axes.axvline(place, color=style.GREY, linewidth=0.5, linestyle=":")
-    for axis, scale, ends in (
-        ("x", panel.x_scale, panel.x_range),
-        ("y", panel.y_scale, panel.y_range),
-    ):
-        if scale == "log":
-            axes.set(**{f"{axis}scale": "log"})
-            ticks = getattr(axes, f"{axis}axis")
-            subs = (1.0, 3.0) if is_narrow and axis == "x" else (1.0, 2.0, 5.0)
-            ticks.set_major_locator(LogLocator(subs=subs))
-            ticks.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.9g}"))
-            ticks.set_minor_formatter(NullFormatter())
-        if ends:
-            axes.set(**{f"{axis}lim": ends})
+    for position in panel.verticals:
+        axes.axvline(position, color=style.GREY, linewidth=0.5, linestyle=":")
+    if panel.x_scale == "log":
+        axes.set_xscale("log")
+        _place_log_ticks(axes.xaxis, digits=(1.0, 3.0) if is_narrow else (1.0, 2.0, 5.0))
+    if panel.x_range:
+        axes.set_xlim(panel.x_range)
+    if panel.y_scale == "log":
+        axes.set_yscale("log")
+        _place_log_ticks(axes.yaxis, digits=(1.0, 2.0, 5.0))
+    if panel.y_range:
+        axes.set_ylim(panel.y_range)
     _place_ticks(axes, panel, width_in)
-    axes.set(xlabel=_even(panel.x_label, 2 * LINE), ylabel=_even(panel.y_label, LINE + 6))
-    axes.grid(axis="x" if panel.categories else "y" if panel.verticals else "both")
+    axes.set_xlabel(_even(panel.x_label, X_LABEL_CHARACTERS))
+    axes.set_ylabel(_even(panel.y_label, Y_LABEL_CHARACTERS))
+    if panel.categories:
+        axes.grid(axis="x")
+    elif panel.verticals:
+        axes.grid(axis="y")
+    else:
+        axes.grid(axis="both")
+
+
+def _place_log_ticks(axis: Axis, digits: Sequence[float]) -> None:
+    """Ticks of a logarithmic axis at these digits of every power of ten, as plain numbers."""
+    axis.set_major_locator(LogLocator(subs=digits))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.9g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _draw_all_series(axes: Axes, panel: Panel) -> None:
@@ -209,7 +303,8 @@ def _draw_all_series(axes: Axes, panel: Panel) -> None:
     for series in panel.series:
         _draw_series(right if series.axis == "right" else axes, series)
     if panel.right_label:
-        right.set(ylabel=_even(panel.right_label, LINE + 6), ylim=panel.right_range)
+        right.set_ylabel(_even(panel.right_label, Y_LABEL_CHARACTERS))
+        right.set_ylim(panel.right_range)
         right.spines["right"].set_visible(True)
 
 
@@ -219,94 +314,186 @@ def _place_ticks(axes: Axes, panel: Panel, width_in: float) -> None:
         ticks = _apart(panel, width_in - NAMES_IN)
         axes.set_xticks(ticks, [f"{tick:,.9g}" for tick in ticks])
         axes.set_xticks([], minor=True)
-    elif panel.x_scale == "linear" and all(isinstance(x, int) for s in panel.series for x in s.x):
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     elif panel.x_scale == "linear":
-        intervals = max(2, round((width_in - NAMES_IN) / TICK_IN))
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=min(intervals, 9)))
-    if not panel.x_range and any(each.text and not each.inside for each in panel.series):
-        axes.set_xlim(0, ROOM * max(x for each in panel.series for x in each.x if x is not None))
+        positions = [x for series in panel.series for x in series.x]
+        if all(isinstance(x, int) for x in positions):
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        else:
+            intervals = max(2, round((width_in - NAMES_IN) / TICK_IN))
+            axes.xaxis.set_major_locator(MaxNLocator(nbins=min(intervals, 9)))
+    has_outer_text = any(series.text and not series.inside for series in panel.series)
+    if has_outer_text and not panel.x_range:
+        ends = [x for series in panel.series for x in series.x if x is not None]
+        axes.set_xlim(0, ROOM * max(ends))
 
 
 def _apart(panel: Panel, width_in: float) -> list[float]:
-    """Ticks of a panel whose numbers do not collide, from the left."""
-    at = [log10(tick) if panel.x_scale == "log" else tick for tick in panel.x_ticks]
-    per_unit = width_in / ((max(at) - min(at)) or 1.0)
+    """Ticks of a panel whose numbers do not collide, from the left.
+
+    Args:
+        panel: A panel with ticks.
+        width_in: Length of its horizontal axis, inches.
+    """
+    if panel.x_scale == "log":
+        positions = [log10(tick) for tick in panel.x_ticks]
+    else:
+        positions = list(panel.x_ticks)
+    span = max(positions) - min(positions)
+    in_per_unit = width_in / (span or 1.0)
     ticks = [panel.x_ticks[0]]
-    last = at[0]
+    last_position = positions[0]
     last_text = f"{ticks[0]:,.9g}"
-    for tick, place in zip(panel.x_ticks[1:], at[1:], strict=True):
+    for tick, position in zip(panel.x_ticks[1:], positions[1:], strict=True):
         text = f"{tick:,.9g}"
-        needed = DIGIT_IN * (len(text) + len(last_text)) / 2
-        if (place - last) * per_unit >= needed + DIGIT_IN:
+        # Numbers are centred at their ticks: half of either lies between the two.
+        needed_in = DIGIT_IN * (len(text) + len(last_text)) / 2
+        if (position - last_position) * in_per_unit >= needed_in + DIGIT_IN:
             ticks.append(tick)
-            last = place
+            last_position = position
             last_text = text
     return ticks
 
 
 def _even(text: str, width: int) -> str:
     """The text in as few lines as the width allows, all about as long."""
-    fewest = len(textwrap.wrap(text, width))
-    fits = (n for n in range(1, width) if len(textwrap.wrap(text, n)) <= fewest)
-    return textwrap.fill(text, next(fits, width))
+    fewest_lines = len(textwrap.wrap(text, width))
+    for narrower in range(1, width):
+        if len(textwrap.wrap(text, narrower)) <= fewest_lines:
+            return textwrap.fill(text, narrower)
+    return textwrap.fill(text, width)
+
+
+def _draw_series(axes: Axes, series: Series) -> None:
+    """Draw a series on axes, in the way of its mark."""
+    if series.low:
+        _draw_intervals(axes, series)
+    if series.mark == "bar":
+        _draw_bars(axes, series)
+    elif series.mark == "arrows":
+        _draw_arrows(axes, series)
+    elif series.mark == "steps":
+        axes.stairs(
+            _numbers(series.y),
+            edges=_numbers(series.x),
+            baseline=None,
+            linestyle=DASHES[series.dash],
+            linewidth=1.4,
+            color=series.colour,
+            label=series.name or None,
+        )
+    elif series.shade:
+        _draw_shaded_points(axes, series)
+    else:
+        _draw_line_or_points(axes, series)
+
+
+def _numbers(values: Sequence[Number]) -> NDArray[np.float64]:
+    """The values as an array, with NaN for None."""
+    return np.array(values, float)
+
+
+def _draw_intervals(axes: Axes, series: Series) -> None:
+    """Whiskers from the lower to the upper end of each value."""
+    x = _numbers(series.x)
+    is_thin = series.mark == "bar" and series.height < THIN
+    line_width = 0.6 if is_thin else 1.2
+    axes.errorbar(
+        x,
+        _numbers(series.y),
+        xerr=np.abs(np.array([series.low, series.high]) - x),
+        fmt="none",
+        ecolor=style.INTERVAL,
+        capsize=1.5 if is_thin else 3.0,
+        elinewidth=line_width,
+        capthick=line_width,
+    )
+
+
+def _draw_bars(axes: Axes, series: Series) -> None:
+    """Horizontal bars from their starts to ``x``, with labels in them or beside them."""
+    ends = _numbers(series.x)
+    starts = np.array(series.base or [0.0] * len(ends))
+    # A hatch of matplotlib is three times as dense if its sign is written three times.
+    colours: str | list[str] = series.colour
+    hatches: str | list[str] = 3 * series.hatch
+    if series.colours:
+        colours = list(series.colours)
+        hatches = [3 * hatch for hatch in series.hatches]
+    bars = axes.barh(
+        _numbers(series.y),
+        ends - starts,
+        left=starts,
+        height=series.height,
+        color=colours,
+        hatch=hatches,
+        edgecolor="white",
+        linewidth=0.5,
+        label=series.name or None,
+    )
+    if series.inside:
+        axes.bar_label(
+            bars,
+            list(series.text),
+            label_type="center",
+            fontsize=INSIDE_PT,
+            bbox=INSIDE_BOX,
+        )
+    elif series.text:
+        axes.bar_label(bars, list(series.text), padding=3, fontsize=LABEL_PT)
 
 
 def _draw_arrows(axes: Axes, series: Series) -> None:
     """An arrow for each start and end, and an entry of the legend for all of them."""
-    look: dict[str, Any] = {"arrowstyle": "-|>", "color": series.colour, "linewidth": 0.7}
-    look |= {"mutation_scale": 6, "shrinkA": 0, "shrinkB": 0}
-    places = list(zip(series.x, series.y, strict=True))
-    for start, end in zip(places[::3], places[1::3], strict=True):
+    look: dict[str, Any] = {
+        "arrowstyle": "-|>",
+        "color": series.colour,
+        "linewidth": 0.7,
+        "mutation_scale": 6,
+        "shrinkA": 0,
+        "shrinkB": 0,
+    }
+    points = list(zip(series.x, series.y, strict=True))
+    starts = points[::3]  # start, end and None for each arrow
+    ends = points[1::3]
+    for start, end in zip(starts, ends, strict=True):
         axes.annotate("", xy=end, xytext=start, arrowprops=look)
     axes.plot(
         [], [], color=series.colour, marker=">", markersize=3, linewidth=0.7, label=series.name
     )
 
 
-def _draw_series(axes: Axes, series: Series) -> None:
-    look: dict[str, Any] = {"label": series.name or None, "color": series.colour}
-    x, y = (np.array(values, float) for values in (series.x, series.y))  # None is no number
-    if series.low:
-        interval = np.abs(np.array([series.low, series.high]) - x)
-        is_thin = series.mark == "bar" and series.height < THIN
-        whisker: dict[str, Any] = {"fmt": "none", "ecolor": style.INTERVAL}
-        whisker["capsize"] = 1.5 if is_thin else 3.0
-        whisker["elinewidth"] = whisker["capthick"] = 0.6 if is_thin else 1.2
-        axes.errorbar(x, y, xerr=interval, **whisker)
-    if series.mark == "bar":
-        starts = np.array(series.base or [0.0] * len(x))
-        look |= {"hatch": 3 * series.hatch, "edgecolor": "white", "linewidth": 0.5}
-        if series.colours:
-            look["color"] = list(series.colours)
-            look["hatch"] = [3 * hatch for hatch in series.hatches]
-        bars = axes.barh(y, x - starts, left=starts, height=series.height, **look)
-        if series.inside:
-            axes.bar_label(bars, list(series.text), label_type="center", **INSIDE)
-        elif series.text:
-            axes.bar_label(bars, list(series.text), padding=3, fontsize=LABEL_PT)
-        return
-    if series.mark == "arrows":
-        _draw_arrows(axes, series)
-        return
-    if series.mark == "steps":
-        axes.stairs(y, x, baseline=None, linestyle=DASHES[series.dash], linewidth=1.4, **look)
-        return
-    if series.shade:
-        how: dict[str, Any] = {"cmap": "viridis_r", "label": series.name, "zorder": 2}  # as lines
-        how |= {"edgecolors": style.GREY, "linewidths": 0.3}  # light colours are seen on white
-        marks = axes.scatter(x, y, series.size**2, series.shade, **how)
-        axes.figure.colorbar(marks, ax=axes, label=series.shade_label, format="{x:,.6g}")
-        return
-    look["marker"] = None if series.mark == "line" else series.marker
-    look["linestyle"] = "none" if series.mark == "points" else DASHES[series.dash]
-    look["markerfacecolor"] = "none" if series.hollow else series.colour
-    look |= {
-        "linewidth": 1.2,
-        "markeredgewidth": 1.2,
-        "markersize": series.size,
-        "rasterized": len(x) > 2000,
-    }
-    axes.plot(x, y, **look)
-    for label, point in zip(series.text, zip(x, y, strict=True), strict=False):
-        axes.annotate(label, point, (6, -3), textcoords="offset points", fontsize=LABEL_PT)
+def _draw_shaded_points(axes: Axes, series: Series) -> None:
+    """Points whose colour is a third number, with a colour bar."""
+    points = axes.scatter(
+        _numbers(series.x),
+        _numbers(series.y),
+        s=series.size**2,
+        c=series.shade,
+        cmap="viridis_r",
+        edgecolors=style.GREY,  # light colours are seen on white
+        linewidths=0.3,
+        zorder=2,  # that of lines
+        label=series.name,
+    )
+    axes.figure.colorbar(points, ax=axes, label=series.shade_label, format="{x:,.6g}")
+
+
+def _draw_line_or_points(axes: Axes, series: Series) -> None:
+    """A line, points, or a line with points, and the labels of points."""
+    x = _numbers(series.x)
+    y = _numbers(series.y)
+    axes.plot(
+        x,
+        y,
+        color=series.colour,
+        linestyle="none" if series.mark == "points" else DASHES[series.dash],
+        linewidth=1.2,
+        marker=None if series.mark == "line" else series.marker,
+        markerfacecolor="none" if series.hollow else series.colour,
+        markeredgewidth=1.2,
+        markersize=series.size,
+        rasterized=len(x) > MOST_VECTOR_POINTS,
+        label=series.name or None,
+    )
+    for text, point in zip(series.text, zip(x, y, strict=True), strict=False):
+        axes.annotate(text, point, (6, -3), textcoords="offset points", fontsize=LABEL_PT)

@@ -1,9 +1,10 @@
 """Points of a study in the plane of two of their figures, with their Pareto front."""
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import cycle
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -23,22 +24,60 @@ if TYPE_CHECKING:
 MOST_DRAWN = 4000
 """Points that a chart shows beside the front; of more, an even choice is drawn, and it says so."""
 
-OFF_FRONT, ON_FRONT, KNEE = "not on the front", "on the front", "knee"
+OFF_FRONT = "not on the front"
+ON_FRONT = "on the front"
+KNEE = "knee"
 """Begin the names of the series of points."""
 
-MOST_CONTEXT, CONTEXT, MARGIN = 4.0, 0.4, 0.05
-"""Spans of the front that an axis may have; spans that it has on either side of a front that would
-be smaller; and room beyond both, as a share of the axis."""
+MOST_CONTEXT = 4.0
+"""An axis shows all points if they span at most this many times what the front spans."""
+CONTEXT = 0.4
+"""Else it shows this much on either side of the front, over what the front spans."""
+MARGIN = 0.05
+"""Empty room at both ends of an axis, as a share of its length."""
+
+FRONT_MARKERS = ("o", "s", "^", "d")
+"""Markers of fronts of several studies, in order."""
 
 Range = tuple[float, float] | None
 
 COLOURS = (
-    *(style.BLUE, style.ORANGE, style.GREEN, style.PURPLE),
-    *(style.SKY, style.VERMILION, style.YELLOW, style.GREY),
+    style.BLUE,
+    style.ORANGE,
+    style.GREEN,
+    style.PURPLE,
+    style.SKY,
+    style.VERMILION,
+    style.YELLOW,
+    style.GREY,
 )
+"""Colours of fronts of several studies, in order."""
 
 SECTIONS = ("board", "machine", "model", "policy", "energy", "video")
 """Sections of a design, and of what is decoded, that fields of axes are in."""
+
+
+@dataclass(frozen=True)
+class Plane:
+    """The plane of two columns of a study.
+
+    Attributes:
+        x: Column of the horizontal axis.
+        y: Column of the vertical axis.
+        objectives: Metric -> ``min`` or ``max``, of those columns that are objectives.
+    """
+
+    x: str
+    y: str
+    objectives: Mapping[str, str]
+
+    def label(self, column: str) -> str:
+        """The label of the axis of a column, which says whether less or more is better."""
+        direction = self.objectives.get(column)
+        if direction is None:
+            return heading(column)
+        better = "less" if direction == "min" else "more"
+        return f"{heading(column)}, {better} is better"
 
 
 def heading(name: str) -> str:
@@ -57,7 +96,9 @@ def axis_title(name: str) -> str:
     ('tau', 'memories hbm ports count', 'cores')
     """
     section, dot, field = name.partition(".")
-    return field.replace(".", " ").replace("_", " ") if dot and section in SECTIONS else name
+    if dot and section in SECTIONS:
+        return field.replace(".", " ").replace("_", " ")
+    return name
 
 
 def front_plot(studies: "Mapping[str, StoredStudy]") -> Plot:
@@ -67,29 +108,43 @@ def front_plot(studies: "Mapping[str, StoredStudy]") -> Plot:
         studies: Studies by the names that the legend shows.
     """
     name, first = next(iter(studies.items()))
-    shown = list(first.objectives)[:2]
-    x, y = shown if len(shown) > 1 else (first.axes[0], shown[0])
-    if first.counted[x].dtype.kind not in "iuf":
-        x = "point"
-    objectives = {each: first.objectives[each] for each in shown}
+    plane = _plane(first)
     if len(studies) == 1:
         on_front = f"{len(first.front):,} of {count(len(first.counted), 'point')} on the front"
         title = f"{name}: {on_front}{first.so_far}. {origin_note(first.counted)}".removesuffix(". ")
-        series = _points(first, objectives, x, y)
+        series = _series_of_study(first, plane)
     else:
-        title, series = "Pareto fronts", []
-        looks = zip(COLOURS, cycle(("o", "s", "^", "d")), cycle(DASHES), strict=False)
-        for (name, study), (colour, marker, dash) in zip(studies.items(), looks, strict=False):
-            front = pareto(study.counted, objectives)
-            series.append(replace(_line(front, objectives, x, y), colour=colour, dash=dash))
-            series.append(_marks(name, study, front, x, y, colour, marker=marker, size=4))
-            knee = front[front["knee"].astype(bool)]
-            look: dict[str, Any] = {"size": 9, "marker": "d", "hollow": True}
-            look["text"] = [f"point {number}" for number in knee["point"]]
-            series.append(_marks(f"{KNEE} of {name}", study, knee, x, y, colour, **look))
-    names = _label(x, objectives), _label(y, objectives)
-    panel = viewed(*names, series)
+        title = "Pareto fronts"
+        series = []
+        looks = zip(COLOURS, cycle(FRONT_MARKERS), cycle(DASHES), strict=False)
+        for (label, study), look in zip(studies.items(), looks, strict=False):
+            colour, marker, dash = look
+            front = pareto(study.counted, plane.objectives)
+            line = _line(front, plane)
+            points = _points(label, study, front, plane)
+            knee = _knee_of(label, study, front, plane)
+            series.append(replace(line, colour=colour, dash=dash))
+            series.append(replace(points, colour=colour, marker=marker, size=4))
+            series.append(replace(knee, colour=colour))
+    panel = viewed(plane.label(plane.x), plane.label(plane.y), series)
     return Plot(title, (panel,), alt="Pareto fronts", size_in=(6.5, 4.0))
+
+
+def _plane(study: "StoredStudy") -> Plane:
+    """The plane of the first two objectives of a study.
+
+    If there is one objective, it is drawn over the study's first axis, or over the numbers of
+    points if that axis has no numbers.
+    """
+    names = list(study.objectives)[:2]
+    if len(names) == 2:
+        x, y = names
+    else:
+        x = study.axes[0]
+        y = names[0]
+    if study.counted[x].dtype.kind not in "iuf":
+        x = "point"
+    return Plane(x, y, objectives={name: study.objectives[name] for name in names})
 
 
 def viewed(x_label: str, y_label: str, series: Sequence[Series]) -> Panel:
@@ -98,23 +153,25 @@ def viewed(x_label: str, y_label: str, series: Sequence[Series]) -> Panel:
     The axes show the front of both objectives and the knee. If that leaves out most points of the
     front, which a third objective can spread, the axes show these points, too.
     """
-    narrow = [each for each in series if each.mark == "line" or each.name.startswith(KNEE)]
-    on_front = [each for each in series if each.name.startswith(ON_FRONT)]
-    panel = _panel(x_label, y_label, series, narrow)
-    fronted = {key for each in on_front for key in each.keys}
-    if len(_beyond(panel) & fronted) > len(fronted) / 2:
-        panel = _panel(x_label, y_label, series, [*narrow, *on_front])
+    on_front = [drawn for drawn in series if drawn.name.startswith(ON_FRONT)]
+    focus = [drawn for drawn in series if drawn.mark == "line" or drawn.name.startswith(KNEE)]
+    panel = _panel(x_label, y_label, series, focus)
+    front_points = {point for drawn in on_front for point in drawn.keys}
+    missed = _beyond(panel) & front_points
+    if len(missed) > len(front_points) / 2:
+        panel = _panel(x_label, y_label, series, [*focus, *on_front])
     beyond = len(_beyond(panel))
     if not beyond:
         return panel
+    # A series without a point is an entry of the legend, and nothing else.
     note = Series(f"{beyond:,} beyond the axes", [None], [None], "points", style.LIGHT_GREY, size=2)
     return replace(panel, series=(*panel.series, note))
 
 
 def _panel(x_label: str, y_label: str, series: Sequence[Series], focus: Sequence[Series]) -> Panel:
-    """Axes that show some of the series, and what is near."""
-    x_range, x_scale = _view(series, focus, "x")
-    y_range, y_scale = _view(series, focus, "y")
+    """Series on axes that show the series ``focus`` in full, and what is near."""
+    x_range, x_scale = _range_and_scale(series, focus, "x")
+    y_range, y_scale = _range_and_scale(series, focus, "y")
     return Panel(
         x_label,
         tuple(series),
@@ -126,122 +183,196 @@ def _panel(x_label: str, y_label: str, series: Sequence[Series], focus: Sequence
     )
 
 
-def _view(
+def _range_and_scale(
     series: Sequence[Series], focus: Sequence[Series], axis: Literal["x", "y"]
 ) -> tuple[Range, Scale]:
-    """Ends and scale of an axis that shows a focus, and what is near.
+    """Ends and scale of an axis that shows the points of ``focus``, and what is near.
 
     Points far away would squeeze the focus into a dot. They are left outside if all points together
     span more than :data:`MOST_CONTEXT` times what the focus spans.
+
+    Returns:
+        The ends, in the unit of the axis, or None if there is no point in focus; and the scale.
     """
-    every = _positions(series, axis)
-    front = _positions(focus, axis)
-    scale = scale_of([every])
-    if not front:
+    positions = _positions(series, axis)
+    in_focus = _positions(focus, axis)
+    scale = scale_of([positions])
+    if not in_focus:
         return None, scale
-    if scale == "log":
-        every, front = np.log10(every).tolist(), np.log10(front).tolist()
+    if scale == "linear":
+        return _focused_range(positions, in_focus), scale
+    # Distances on a logarithmic axis are those of the logarithms.
+    low, high = _focused_range(np.log10(positions).tolist(), np.log10(in_focus).tolist())
+    return (10**low, 10**high), scale
+
+
+def _focused_range(positions: Sequence[float], in_focus: Sequence[float]) -> tuple[float, float]:
+    """Ends of an axis around all positions, or around those in focus if the others are far away."""
+    first = min(positions)
+    last = max(positions)
+    focus_first = min(in_focus)
+    focus_last = max(in_focus)
     # A front of a single value has no span of its own.
-    span = max(front) - min(front) or max(every) - min(every) or abs(front[0]) or 1.0
-    first, last = min(every), max(every)
-    if last - first > MOST_CONTEXT * span:
-        first = max(first, min(front) - CONTEXT * span)
-        last = min(last, max(front) + CONTEXT * span)
-    room = MARGIN * (last - first or span)
-    ends = first - room, last + room
-    return (10 ** ends[0], 10 ** ends[1]) if scale == "log" else ends, scale
+    focus_span = focus_last - focus_first or last - first or abs(in_focus[0]) or 1.0
+    if last - first > MOST_CONTEXT * focus_span:
+        first = max(first, focus_first - CONTEXT * focus_span)
+        last = min(last, focus_last + CONTEXT * focus_span)
+    margin = MARGIN * (last - first or focus_span)
+    return first - margin, last + margin
 
 
 def _positions(series: Sequence[Series], axis: Literal["x", "y"]) -> list[float]:
-    return [at for each in series for at in getattr(each, axis) if at is not None]
+    """Coordinates of all points of the series on one axis."""
+    positions: list[float] = []
+    for drawn in series:
+        coordinates = drawn.x if axis == "x" else drawn.y
+        positions += [coordinate for coordinate in coordinates if coordinate is not None]
+    return positions
 
 
 def _beyond(panel: Panel) -> set[int]:
     """Numbers of the points that lie outside of the axes."""
     if panel.x_range is None or panel.y_range is None:
         return set()
-    (left, right), (low, high) = panel.x_range, panel.y_range
-    return {
-        key
-        for series in panel.series
-        for key, x, y in zip(series.keys, series.x, series.y, strict=False)
-        if x is not None and y is not None and not (left <= x <= right and low <= y <= high)
-    }
+    left, right = panel.x_range
+    bottom, top = panel.y_range
+    beyond = set()
+    for series in panel.series:
+        for point, x, y in zip(series.keys, series.x, series.y, strict=False):
+            if x is None or y is None:
+                continue
+            is_inside = left <= x <= right and bottom <= y <= top
+            if not is_inside:
+                beyond.add(point)
+    return beyond
 
 
-def _points(study: "StoredStudy", objectives: Mapping[str, str], x: str, y: str) -> list[Series]:
-    """All points of a study, its front and its knee; the line is the front of these two alone."""
-    points, front = study.counted if len(study.front) else study.fitting, study.front
-    drawn = points.iloc[:: max(1, -(-len(points) // MOST_DRAWN))]  # an even choice
-    some = f" ({len(drawn):,} points drawn)" if len(drawn) < len(points) else ""
-    name = f"{OFF_FRONT}, {len(points) - len(front):,}{some}"
-    series = [_marks(name, study, drawn, x, y, style.GREY, size=2)]
-    if len(objectives) == 2 and len(front):
-        line = _line(pareto(points, objectives), objectives, x, y)
-        is_apart = len(study.objectives) > 2
-        series.append(replace(line, name="front of these two alone" if is_apart else ""))
-    third = [*study.objectives][2:3]
-    shade: dict[str, Any] = {}
-    if third:
-        shade = {"shade": front[third[0]].tolist(), "shade_label": heading(third[0])}
-    name = f"{ON_FRONT}{study.so_far}, {len(front):,}"
+def _series_of_study(study: "StoredStudy", plane: Plane) -> list[Series]:
+    """All points of a study, its front and its knee.
+
+    The line is the front of the two objectives of the plane. A study of three objectives has
+    points on its front that lie beside this line.
+    """
+    front = study.front
+    points = study.counted if len(front) else study.fitting
+    series = [_off_front(study, points, plane)]
+    if len(plane.objectives) == 2 and len(front):
+        line = _line(pareto(points, plane.objectives), plane)
+        has_third = len(study.objectives) > 2
+        series.append(replace(line, name="front of these two alone" if has_third else ""))
     if len(study.policies) > 1:
-        series += _policy_marks(study, x, y)
+        series += _front_by_policy(study, plane)
     else:
-        series.append(_marks(name, study, front, x, y, style.BLUE, size=4, **shade))
-    look: dict[str, Any] = {"size": 10, "marker": "d", "hollow": True}
-    name = " ".join([f"{KNEE}, point", *map(str, study.knee["point"])])
-    look["text"] = [f"knee, point {number}" for number in study.knee["point"]]
-    return [*series, _marks(name, study, study.knee, x, y, style.VERMILION, **look)]
+        series.append(_front_of_one_policy(study, plane))
+    numbers = [str(number) for number in study.knee["point"]]
+    labels = [f"knee, point {number}" for number in numbers]
+    name = " ".join([f"{KNEE}, point", *numbers])
+    knee = replace(_points(name, study, study.knee, plane), text=labels)
+    series.append(replace(knee, colour=style.VERMILION, size=10, marker="d", hollow=True))
+    return series
 
 
-def _policy_marks(study: "StoredStudy", x: str, y: str) -> list[Series]:
+def _off_front(study: "StoredStudy", points: "pd.DataFrame", plane: Plane) -> Series:
+    """The points of a study, or an even choice of them if they are many.
+
+    The name tells how many of them are not on the front.
+    """
+    step = max(1, math.ceil(len(points) / MOST_DRAWN))
+    drawn = points.iloc[::step]
+    name = f"{OFF_FRONT}, {len(points) - len(study.front):,}"
+    if len(drawn) < len(points):
+        name += f" ({len(drawn):,} points drawn)"
+    return replace(_points(name, study, drawn, plane), colour=style.GREY, size=2)
+
+
+def _front_of_one_policy(study: "StoredStudy", plane: Plane) -> Series:
+    """The front of a study; a third objective, if there is one, gives the colours of its points."""
+    front = study.front
+    name = f"{ON_FRONT}{study.so_far}, {len(front):,}"
+    points = replace(_points(name, study, front, plane), colour=style.BLUE, size=4)
+    objectives = list(study.objectives)
+    if len(objectives) < 3:
+        return points
+    third = objectives[2]
+    return replace(points, shade=front[third].tolist(), shade_label=heading(third))
+
+
+def _front_by_policy(study: "StoredStudy", plane: Plane) -> list[Series]:
     """The front of a study of several policies: a series for each policy, in its own look.
 
     A third objective is then shown by the pointer alone.
     """
-    front = study.front
     looks = looks_by_policy(study.policies)
     series = []
-    for name, points in front.groupby("policy_name", sort=True):
-        look = looks[str(name)]
-        title = f"{ON_FRONT}{study.so_far}: {name}, {len(points):,}"
-        drawn = _marks(title, study, points, x, y, look.colour, marker=look.marker, size=4.5)
-        series.append(drawn)
+    for policy, points in study.front.groupby("policy_name", sort=True):
+        look = looks[str(policy)]
+        name = f"{ON_FRONT}{study.so_far}: {policy}, {len(points):,}"
+        drawn = _points(name, study, points, plane)
+        series.append(replace(drawn, colour=look.colour, marker=look.marker, size=4.5))
     return series
 
 
-def _marks(
-    name: str, study: "StoredStudy", of: "pd.DataFrame", x: str, y: str, colour: str, **look: Any
-) -> Series:
-    """Points of a study; the pointer shows number, axes and objectives of each."""
-    known = of[np.isfinite(of[[x, y]].to_numpy(np.float64)).all(axis=1)]
-    told = ["point", *study.axes, *study.objectives]
+def _knee_of(label: str, study: "StoredStudy", front: "pd.DataFrame", plane: Plane) -> Series:
+    """The knee of a front among the fronts of other studies, as a ring with its number."""
+    knee = front[front["knee"].astype(bool)]
+    labels = [f"point {number}" for number in knee["point"]]
+    points = _points(f"{KNEE} of {label}", study, knee, plane)
+    return replace(points, text=labels, size=9, marker="d", hollow=True)
+
+
+def _points(name: str, study: "StoredStudy", rows: "pd.DataFrame", plane: Plane) -> Series:
+    """Points of a study, in black; the pointer shows number, axes and objectives of each.
+
+    Points without a number on one of the two axes are left out.
+
+    Args:
+        name: Name of the series.
+        study: The study, which says what the pointer shows.
+        rows: A row per point.
+        plane: The columns to draw.
+    """
+    has_place = np.isfinite(rows[[plane.x, plane.y]].to_numpy(np.float64)).all(axis=1)
+    placed = rows[has_place]
+    columns = ["point", *study.axes, *study.objectives]
     if len(study.policies) > 1:
-        told.append("policy_name")
-    hover = [
-        ", ".join(f"{heading(each)} {quantity(value)}" for each, value in row.items())
-        for row in known[told].to_dict("records")
-    ]
-    look |= {"hover": hover, "keys": known["point"].tolist()}
-    return Series(name, known[x].tolist(), known[y].tolist(), "points", colour, **look)
+        columns.append("policy_name")
+    hover = []
+    for row in placed[columns].to_dict("records"):
+        texts = [f"{heading(str(column))} {quantity(value)}" for column, value in row.items()]
+        hover.append(", ".join(texts))
+    return Series(
+        name,
+        x=placed[plane.x].tolist(),
+        y=placed[plane.y].tolist(),
+        mark="points",
+        colour=style.BLACK,
+        hover=hover,
+        keys=placed["point"].tolist(),
+    )
 
 
-def _line(front: "pd.DataFrame", objectives: Mapping[str, str], x: str, y: str) -> Series:
+def _line(front: "pd.DataFrame", plane: Plane) -> Series:
     """Steps through the front of two objectives: along them, no pair of values is dominated.
 
-    What two neighbours promise together is the worse of both in each objective.
+    What two neighbours promise together is the worse of both in each objective. So a step turns
+    at the larger ``x`` and the larger ``y`` if both are to be small.
+
+    Args:
+        front: Points of the front.
+        plane: Its two objectives.
     """
-    corners: list[tuple[float, float]] = []
-    for point in front.sort_values([x, y])[[x, y]].itertuples(index=False):
-        at, height = float(point[0]), float(point[1])
-        if corners:
-            last_x, last_y = corners[-1]
-            corners.append((at, last_y) if objectives[x] == "min" else (last_x, height))
-        corners.append((at, height))
-    return Series("", [x for x, _ in corners], [y for _, y in corners], "line", style.BLUE)
-
-
-def _label(name: str, objectives: Mapping[str, str]) -> str:
-    better = {"min": ", less is better", "max": ", more is better", "": ""}
-    return heading(name) + better[objectives.get(name, "")]
+    corners_x: list[float] = []
+    corners_y: list[float] = []
+    for row in front.sort_values([plane.x, plane.y])[[plane.x, plane.y]].itertuples(index=False):
+        x = float(row[0])
+        y = float(row[1])
+        if corners_x:
+            if plane.objectives[plane.x] == "min":
+                corners_x.append(x)
+                corners_y.append(corners_y[-1])
+            else:
+                corners_x.append(corners_x[-1])
+                corners_y.append(y)
+        corners_x.append(x)
+        corners_y.append(y)
+    return Series("", corners_x, corners_y, "line", style.BLUE)

@@ -84,8 +84,9 @@ class Series:
 
 def scale_of(numbers: Iterable[Sequence[Number]]) -> Scale:
     """Scale of an axis of numbers: logarithmic if they are positive and span :data:`LOG_RATIO`."""
-    xs = [x for each in numbers for x in each if x is not None]
-    is_log = min(xs, default=0.0) > 0 and max(xs) >= LOG_RATIO * min(xs)
+    values = [value for sequence in numbers for value in sequence if value is not None]
+    is_positive = min(values, default=0.0) > 0
+    is_log = is_positive and max(values) >= LOG_RATIO * min(values)
     return "log" if is_log else "linear"
 
 
@@ -96,9 +97,10 @@ def scale_of_choices(values: Sequence[float]) -> Scale:
     ('log', 'linear')
     """
     choices = sorted(set(values))
-    doubles = len(choices) > 2 and choices[0] > 0
-    doubles = doubles and all(b >= DOUBLES * a for a, b in pairwise(choices))
-    return "log" if doubles else scale_of([choices])
+    is_positive = len(choices) > 2 and choices[0] > 0
+    if is_positive and all(after >= DOUBLES * before for before, after in pairwise(choices)):
+        return "log"
+    return scale_of([choices])
 
 
 def ticks_of(values: Iterable[float]) -> tuple[float, ...]:
@@ -147,7 +149,11 @@ class Panel:
 
     def __getitem__(self, name: str) -> Series:
         """The series of a name, or of that before its first comma."""
-        return next(s for s in self.series if name in (s.name, s.name.partition(",")[0]))
+        for series in self.series:
+            before_comma = series.name.partition(",")[0]
+            if name in (series.name, before_comma):
+                return series
+        raise KeyError(name)
 
 
 @dataclass(frozen=True)
@@ -180,8 +186,9 @@ class Plot:
 
     def __getitem__(self, label: str) -> Panel:
         """The panel with a label on its horizontal axis; if none has it, on its vertical one."""
-        by_label = {panel.y_label: panel for panel in self.panels}
-        return (by_label | {panel.x_label: panel for panel in self.panels})[label]
+        by_y_label = {panel.y_label: panel for panel in self.panels}
+        by_x_label = {panel.x_label: panel for panel in self.panels}
+        return by_x_label[label] if label in by_x_label else by_y_label[label]
 
     @property
     def full_title(self) -> str:

@@ -106,12 +106,19 @@ def looks_of_shown(policies: Sequence[Shown]) -> list[PolicyLook]:
     """
     names = [shown.policy.policy for shown in policies]
     runs = {id(shown.run) for shown in policies}
-    if 1 < len(runs) == len(policies) and len(set(names)) < len(names):
-        palette = zip(names, cycle(style.PALETTE), strict=False)
-        return [PolicyLook(colour, hatch) for _, (colour, hatch) in palette]
-    by_policy = looks_by_policy(names)
+    has_policy_per_run = 1 < len(runs) == len(policies)
+    has_equal_policies = len(set(names)) < len(names)
     looks: list[PolicyLook] = []
-    for place, name in enumerate(names):
-        repeats = names[:place].count(name)
-        looks.append(by_policy[name] if not repeats else REPEATED[(repeats - 1) % len(REPEATED)])
+    if has_policy_per_run and has_equal_policies:
+        for index in range(len(names)):
+            colour, hatch = style.PALETTE[index % len(style.PALETTE)]
+            looks.append(PolicyLook(colour, hatch))
+        return looks
+    look_of_policy = looks_by_policy(names)
+    for index, name in enumerate(names):
+        earlier = names[:index].count(name)
+        if earlier == 0:
+            looks.append(look_of_policy[name])
+        else:
+            looks.append(REPEATED[(earlier - 1) % len(REPEATED)])
     return looks

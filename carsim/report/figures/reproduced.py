@@ -8,7 +8,10 @@ from carsim.report.figures import style
 from carsim.report.figures.plot import DASHES, Panel, Plot, Series
 
 MARKERS = ("o", "s", "^", "d")
-OURS, RIVALS = style.BLUE, (style.GREY, style.ORANGE, style.GREEN)
+OURS = style.BLUE
+"""Colour of carsim."""
+RIVALS = (style.GREY, style.ORANGE, style.GREEN)
+"""Colours of other predictions, in order."""
 HATCHES = ("", "/", "\\", "x")
 
 
@@ -33,7 +36,13 @@ class Published(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A curve: who says so, replay ratios, latencies in seconds."""
+    """A predicted curve.
+
+    Attributes:
+        name: Who predicts it.
+        ratios: Replay ratios, 0 to 1.
+        latencies_s: Latency of a video at each of them, seconds.
+    """
 
     name: str
     ratios: Sequence[float]
@@ -75,78 +84,68 @@ def reproduced_plot(title: str, rows: Sequence[Published], lines: Sequence[Line]
 
 
 def _curves(lines: Sequence[Line]) -> list[Series]:
-    colours = (OURS, *RIVALS)
-    return [
-        Series(
-            line.name,
-            [100 * ratio for ratio in line.ratios],
-            list(line.latencies_s),
-            "line",
-            colour,
-            dash=dash,
-        )
-        for line, colour, dash in zip(lines, colours, DASHES, strict=False)
-    ]
+    """The curves, as percent and seconds."""
+    curves = []
+    for line, colour, dash in zip(lines, (OURS, *RIVALS), DASHES, strict=False):
+        percent = [100 * ratio for ratio in line.ratios]
+        curve = Series(line.name, percent, list(line.latencies_s), "line", colour, dash=dash)
+        curves.append(curve)
+    return curves
 
 
 def _points(rows: Sequence[Published]) -> list[Series]:
     """Published points, and rings where the same rows are simulated, by group."""
     series = []
-    for group, marker in zip(dict.fromkeys(row.group for row in rows), MARKERS, strict=False):
+    groups = dict.fromkeys(row.group for row in rows)
+    for group, marker in zip(groups, MARKERS, strict=False):
         members = [row for row in rows if row.group == group]
-        ratios = [100 * row.ratio for row in members]
-        published = [row.latency_s for row in members]
-        told = [f"{row.label}: published {number(row.latency_s)} s" for row in members]
-        series.append(
-            Series(
-                f"published, {group}",
-                ratios,
-                published,
-                "points",
-                style.VERMILION,
-                hover=told,
-                marker=marker,
-                size=4.5,
-            )
+        percent = [100 * row.ratio for row in members]
+        published = Series(
+            f"published, {group}",
+            x=percent,
+            y=[row.latency_s for row in members],
+            mark="points",
+            colour=style.VERMILION,
+            hover=[f"{row.label}: published {number(row.latency_s)} s" for row in members],
+            marker=marker,
+            size=4.5,
         )
-        series.append(
-            Series(
-                f"carsim, {group}",
-                ratios,
-                [row.ours_s for row in members],
-                "points",
-                OURS,
-                hover=[f"{row.label}: carsim {number(row.ours_s)} s" for row in members],
-                marker=marker,
-                size=6.5,
-                hollow=True,
-            )
+        simulated = Series(
+            f"carsim, {group}",
+            x=percent,
+            y=[row.ours_s for row in members],
+            mark="points",
+            colour=OURS,
+            hover=[f"{row.label}: carsim {number(row.ours_s)} s" for row in members],
+            marker=marker,
+            size=6.5,
+            hollow=True,
         )
+        series += [published, simulated]
     return series
 
 
 def _errors(rows: Sequence[Published]) -> list[Series]:
     """Bars of the errors of each row, by who predicts it."""
-    names = [*rows[0].errors]
-    height = 0.8 / len(names)
+    predictors = list(rows[0].errors)
+    spacing = 0.8 / len(predictors)  # lines of the panel are 1 apart
     series = []
-    looks = zip(names, (OURS, *RIVALS), HATCHES, strict=False)
-    for place, (name, colour, hatch) in enumerate(looks):
-        aside = (place - (len(names) - 1) / 2) * height
-        percent = [100 * row.errors[name] for row in rows]
-        series.append(
-            Series(
-                f"error of {name}",
-                percent,
-                [line + aside for line in range(len(rows))],
-                "bar",
-                colour,
-                hover=[
-                    f"{row.label}: {name} {error:+.1f} %"
-                    for row, error in zip(rows, percent, strict=True)
-                ],
-                hatch=hatch,
-                height=0.92 * height,
-            )
+    looks = zip(predictors, (OURS, *RIVALS), HATCHES, strict=False)
+    for index, (predictor, colour, hatch) in enumerate(looks):
+        offset = (index - (len(predictors) - 1) / 2) * spacing
+        percent = [100 * row.errors[predictor] for row in rows]
+        bars = Series(
+            f"error of {predictor}",
+            x=percent,
+            y=[line + offset for line in range(len(rows))],
+            mark="bar",
+            colour=colour,
+            hover=[
+                f"{row.label}: {predictor} {error:+.1f} %"
+                for row, error in zip(rows, percent, strict=True)
+            ],
+            hatch=hatch,
+            height=0.92 * spacing,
         )
+        series.append(bars)
     return series

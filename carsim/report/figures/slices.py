@@ -46,6 +46,9 @@ LEAST_ARROW = 0.02
 MOST_WAITS = 8
 """Waits that the table lists."""
 
+Phases = dict[tuple[int, int], list[TrackSlice]]
+"""Step, counted from the first of a timeline, and layer -> slices of the phases."""
+
 HINT = "A click on a slice explains it."
 
 
@@ -78,17 +81,19 @@ def compared_rows(report: "Report", names: Sequence[str] = ()) -> list["RowResul
     Raises:
         InputError: No such row.
     """
-    own = report.chosen
+    chosen = report.chosen
     simulated = [row for row in report.rows if not row.is_bound]
-    siblings = {
-        row.variant.schedule: row
-        for row in simulated
-        if row.variant.is_same(replace(own.variant, schedule=row.variant.schedule))
-    }
+    row_of_schedule: dict[str, RowResult] = {}
+    for row in simulated:
+        rescheduled = replace(chosen.variant, schedule=row.variant.schedule)
+        if row.variant.is_same(rescheduled):
+            row_of_schedule[row.variant.schedule] = row
     if not names:
-        others = [row for row in siblings.values() if row is not own and own.variant.replays]
-        return [own, *others]
-    by_name = {row.variant.key: row for row in simulated} | siblings
+        rows = [chosen]
+        if chosen.variant.replays:
+            rows += [row for row in row_of_schedule.values() if row is not chosen]
+        return rows
+    by_name = {row.variant.key: row for row in simulated} | row_of_schedule
     for name in names:
         if name not in by_name:
             cure = f"take {', '.join(by_name)}"
@@ -107,15 +112,15 @@ def record_layer(report: "Report", step: int | None = None, layer: int | None = 
     Raises:
         InputError: No such step.
     """
-    own = report.chosen
     if step is None:
-        step, mixed = mixed_layer_step(own)
+        step, mixed_layer = mixed_layer_step(report.chosen)
     else:
-        _, mixed = mixed_layer_step(own, step, step + 1)
-    layer = mixed if layer is None else layer
-    timelines = {
-        row.variant.name: record_layer_step(row, step, layer) for row in compared_rows(report)
-    }
+        _, mixed_layer = mixed_layer_step(report.chosen, step, step + 1)
+    if layer is None:
+        layer = mixed_layer
+    timelines = {}
+    for row in compared_rows(report):
+        timelines[row.variant.name] = record_layer_step(row, step, layer)
     clock_mhz = float(report.design.board.fabric_clock_mhz)
     return LayerStep(step, layer, timelines, clock_mhz=clock_mhz)
 
@@ -140,36 +145,49 @@ def stored_layer(folder: Path) -> LayerStep:
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(str(path), "is broken", "run again with `overwrite`") from error
     timelines = read_timelines(document, str(path))
-    own = next(iter(timelines.values()))
-    sequences = {number for piece in own.slices for number in piece.sequences}
-
-    places = [_phases_by_layer_step(timeline) for timeline in timelines.values()]
-    if not places[0]:
+    phases_of_policy = {}
+    for policy, timeline in timelines.items():
+        phases_of_policy[policy] = _phases_by_layer_step(timeline)
+    own = next(iter(timelines))
+    if not phases_of_policy[own]:
         raise InputError(str(path), "is broken", "run again with `overwrite`")
+    sequences = {number for piece in timelines[own].slices for number in piece.sequences}
+    step, layer = _most_different(list(phases_of_policy.values()), len(sequences))
+    cut = {}
+    for policy, timeline in timelines.items():
+        cut[policy] = _cut(timeline, phases_of_policy[policy][step, layer])
+    return LayerStep(first_step + step, layer, cut, clock_mhz=clock_mhz, source=source)
 
-    def interest(key: tuple[int, int]) -> tuple[int, float]:
+
+def _most_different(phases_of_policies: Sequence[Phases], sequences: int) -> tuple[int, int]:
+    """Step and layer whose cycles differ most between policies.
+
+    Of equal ones, that in which most nearly half of the sequences replay.
+
+    Args:
+        phases_of_policies: Phases of each policy, the run's own first.
+        sequences: Sequences of the batch.
+    """
+
+    def rank(layer_step: tuple[int, int]) -> tuple[int, float]:
         """Cycles between the policies, then how mixed the decisions are."""
-        cycles = [sum(p.end_cycle - p.start_cycle for p in phases[key]) for phases in places]
-        replaying = max(len(phase.sequences) for phase in places[0][key])
-        return max(cycles) - min(cycles), -abs(replaying / max(1, len(sequences)) - 0.5)
+        cycles = [sum(map(_cycles, phases[layer_step])) for phases in phases_of_policies]
+        replaying = max(len(phase.sequences) for phase in phases_of_policies[0][layer_step])
+        replaying_share = replaying / max(1, sequences)
+        return max(cycles) - min(cycles), -abs(replaying_share - 0.5)
 
-    place, layer = max(places[0], key=interest)
-    cut = {
-        name: _cut(timeline, phases[place, layer])
-        for (name, timeline), phases in zip(timelines.items(), places, strict=True)
-    }
-    return LayerStep(first_step + place, layer, cut, clock_mhz=clock_mhz, source=source)
+    return max(phases_of_policies[0], key=rank)
 
 
-def _phases_by_layer_step(timeline: Timeline) -> dict[tuple[int, int], list[TrackSlice]]:
+def _phases_by_layer_step(timeline: Timeline) -> Phases:
     """Phases of each layer-step, by the number of the step in the timeline and the layer."""
-    found: dict[tuple[int, int], list[TrackSlice]] = {}
-    ends = [piece.end_cycle for piece in timeline.slices if piece.track == STEPS]
+    phases: Phases = {}
+    step_ends = [piece.end_cycle for piece in timeline.slices if piece.track == STEPS]
     for piece in timeline.slices:
         if piece.track == PHASES and piece.layer >= 0:
-            place = bisect_left(ends, piece.end_cycle)
-            found.setdefault((place, piece.layer), []).append(piece)
-    return found
+            step = bisect_left(step_ends, piece.end_cycle)
+            phases.setdefault((step, piece.layer), []).append(piece)
+    return phases
 
 
 def _cut(timeline: Timeline, phases: Sequence[TrackSlice]) -> Timeline:
@@ -181,46 +199,40 @@ def _cut(timeline: Timeline, phases: Sequence[TrackSlice]) -> Timeline:
     """
     start = phases[0].start_cycle
     end = phases[-1].end_cycle
-    slices = [
-        piece._replace(
-            start_cycle=max(0, piece.start_cycle - start), end_cycle=piece.end_cycle - start
-        )
-        for piece in timeline.slices
-        if piece.start_cycle < end and piece.end_cycle > start
-        if not piece.track.startswith(LEFT_OUT)
-    ]
-    arrows = [
-        arrow._replace(from_cycle=arrow.from_cycle - start, to_cycle=arrow.to_cycle - start)
-        for arrow in timeline.arrows
-        if start <= arrow.from_cycle and arrow.to_cycle < end
-    ]
+    slices = []
+    for piece in timeline.slices:
+        is_within = piece.start_cycle < end and piece.end_cycle > start
+        if not is_within or piece.track.startswith(LEFT_OUT):
+            continue
+        start_cycle = max(0, piece.start_cycle - start)
+        slices.append(piece._replace(start_cycle=start_cycle, end_cycle=piece.end_cycle - start))
+    arrows = []
+    for arrow in timeline.arrows:
+        if start <= arrow.from_cycle and arrow.to_cycle < end:
+            from_cycle = arrow.from_cycle - start
+            arrows.append(arrow._replace(from_cycle=from_cycle, to_cycle=arrow.to_cycle - start))
     tracks = tuple(track for track in timeline.tracks if not track.startswith(LEFT_OUT))
     return Timeline(end - start, tracks, tuple(slices), arrows=tuple(arrows))
 
 
 def layer_plot(step: LayerStep) -> Plot:
     """Bars of time on every track, a panel per policy on one time axis, and arrows."""
-    window = 0.0, max(each.cycles for each in step.timelines.values()) / step.clock_mhz
+    longest_cycles = max(timeline.cycles for timeline in step.timelines.values())
+    window_us = (0.0, longest_cycles / step.clock_mhz)
     panels = []
     for policy, timeline in step.timelines.items():
-        used = {piece.track for piece in timeline.slices}
-        tracks = [
-            track
-            for track in timeline.tracks
-            if not track.startswith(LEFT_OUT) and (track in used or track.startswith("core"))
-        ]
+        tracks = _shown_tracks(timeline)
         series = [*_bars(timeline, tracks, step.clock_mhz)]
         series += _arrows(timeline, tracks, step.clock_mhz)
-        panels.append(
-            Panel(
-                "time [us]",
-                tuple(series),
-                policy,
-                categories=tuple(tracks),
-                x_range=window,
-                share=float(len(tracks)),
-            )
+        panel = Panel(
+            "time [us]",
+            tuple(series),
+            policy,
+            categories=tuple(tracks),
+            x_range=window_us,
+            share=float(len(tracks)),
         )
+        panels.append(panel)
     lines = sum(len(panel.categories) for panel in panels)
     return Plot(
         _title(step),
@@ -233,30 +245,48 @@ def layer_plot(step: LayerStep) -> Plot:
     )
 
 
+def _shown_tracks(timeline: Timeline) -> list[str]:
+    """Tracks of a panel, from the top down: all cores, and all others that have a slice."""
+    with_slices = {piece.track for piece in timeline.slices}
+    tracks = []
+    for track in timeline.tracks:
+        if track.startswith(LEFT_OUT):
+            continue
+        if track in with_slices or track.startswith("core"):
+            tracks.append(track)
+    return tracks
+
+
 def _durations(step: LayerStep) -> str:
     """What the layer-step takes under each policy, in a sentence."""
     own_cycles = next(iter(step.timelines.values())).cycles
     texts = []
     for policy, timeline in step.timelines.items():
         time_us = timeline.cycles / step.clock_mhz
-        change = timeline.cycles / own_cycles - 1
-        more = f" ({100 * change:+.1f} %)" if timeline.cycles != own_cycles else ""
-        texts.append(f"{time_us:,.4g} us under {policy}{more}")
+        text = f"{time_us:,.4g} us under {policy}"
+        if timeline.cycles != own_cycles:
+            change = timeline.cycles / own_cycles - 1
+            text += f" ({100 * change:+.1f} %)"
+        texts.append(text)
     return f"The layer-step takes {' and '.join(texts)}."
 
 
 def _title(step: LayerStep) -> str:
+    """Step and layer, and how many sequences compute and replay there."""
     own = next(iter(step.timelines.values()))
-    decided = {"computes": set[int](), "replays": set[int]()}
+    computing: set[int] = set()
+    replaying: set[int] = set()
     for piece in own.slices:
-        if piece.decision:
-            decided[piece.decision].update(piece.sequences)
-    replaying = decided["replays"] - decided["computes"]
+        if piece.decision == "computes":
+            computing.update(piece.sequences)
+        elif piece.decision == "replays":
+            replaying.update(piece.sequences)
+    replaying -= computing
     title = f"step {step.step}, layer {step.layer}"
-    if not decided["computes"] and not replaying:
+    if not computing and not replaying:
         return f"{title}: no sequence replays"
-    computing = count(len(decided["computes"]), "sequence computes", "sequences compute")
-    return f"{title}: {computing}, {len(replaying)} replay"
+    who_computes = count(len(computing), "sequence computes", "sequences compute")
+    return f"{title}: {who_computes}, {len(replaying)} replay"
 
 
 def _leaves(timeline: Timeline) -> Iterator[TrackSlice]:
@@ -272,21 +302,23 @@ def _bars(timeline: Timeline, tracks: Sequence[str], per_us: float) -> Iterator[
         tracks: Tracks that are shown, from the top down.
         per_us: Cycles per microsecond.
     """
-    place_of = {track: place for place, track in enumerate(tracks)}
+    line_of = {track: line for line, track in enumerate(tracks)}
     labels = _labels(timeline)
-    shown = [
-        piece for piece in _leaves(timeline) if piece.track in place_of and piece.end_cycle > 0
-    ]
-    categories = {category_of(piece.kind) for piece in shown}
-    for category in filter(categories.__contains__, [*LOOKS, *sorted(categories - {*LOOKS})]):
-        bars = [piece for piece in shown if category_of(piece.kind) == category]
+    bars_of: dict[str, list[TrackSlice]] = {}
+    for piece in _leaves(timeline):
+        if piece.track in line_of and piece.end_cycle > 0:
+            bars_of.setdefault(category_of(piece.kind), []).append(piece)
+    with_look = [category for category in LOOKS if category in bars_of]
+    without_look = sorted(category for category in bars_of if category not in LOOKS)
+    for category in with_look + without_look:
+        bars = bars_of[category]
         look = look_of(category)
         yield Series(
             category,
-            [piece.end_cycle / per_us for piece in bars],
-            [place_of[piece.track] for piece in bars],
-            "bar",
-            look.colour,
+            x=[piece.end_cycle / per_us for piece in bars],
+            y=[line_of[piece.track] for piece in bars],
+            mark="bar",
+            colour=look.colour,
             base=[max(0, piece.start_cycle) / per_us for piece in bars],
             text=[labels.get(piece, "") for piece in bars],
             hover=[told(piece, per_us) for piece in bars],
@@ -302,37 +334,50 @@ def _labels(timeline: Timeline) -> dict[TrackSlice, str]:
     """
     longest: dict[tuple[str, tuple[int, ...]], TrackSlice] = {}
     for piece in _leaves(timeline):
-        if not (piece.is_busy and piece.decision and piece.track.startswith("core")):
+        is_decided = piece.is_busy and piece.decision
+        if not is_decided or not piece.track.startswith("core"):
             continue
-        key = piece.track, tuple(piece.sequences)
-        known = longest.get(key)
-        if known is None or _cycles(piece) > _cycles(known):
+        key = (piece.track, tuple(piece.sequences))
+        if key not in longest or _cycles(piece) > _cycles(longest[key]):
             longest[key] = piece
-    least = LEAST_LABELLED * timeline.cycles
-    return {
-        piece: ", ".join(map(str, piece.sequences))
-        for piece in longest.values()
-        if _cycles(piece) >= least
-    }
+    least_cycles = LEAST_LABELLED * timeline.cycles
+    labels = {}
+    for piece in longest.values():
+        if _cycles(piece) >= least_cycles:
+            labels[piece] = ", ".join(str(sequence) for sequence in piece.sequences)
+    return labels
 
 
 def _cycles(piece: TrackSlice) -> int:
+    """Length of a slice."""
     return piece.end_cycle - piece.start_cycle
 
 
 def told(piece: TrackSlice, per_us: float) -> str:
-    """What a slice is, in words."""
-    cycles = piece.end_cycle - piece.start_cycle
+    """What a slice is, in words.
+
+    Args:
+        piece: The slice.
+        per_us: Cycles per microsecond.
+    """
     start_us = piece.start_cycle / per_us
-    when = f"{start_us:.6g} to {piece.end_cycle / per_us:.6g} us"
+    end_us = piece.end_cycle / per_us
+    when = f"{start_us:.6g} to {end_us:.6g} us"
     if piece.note and not piece.is_busy:
         return f"{piece.note} ({when})"
-    of = [f"layer {piece.layer}"] if piece.layer >= 0 else []
+    details = []
     if piece.sequences:
-        of.insert(0, f"sequence {', '.join(map(str, piece.sequences))} {piece.decision}".strip())
-    about = f" ({', '.join(of)})" if of else ""
-    note = f"; {piece.note}" if piece.note else ""
-    return f"{piece.track}: {piece.name}{about}, {cycles:,} cycles, {when}{note}"
+        numbers = ", ".join(map(str, piece.sequences))
+        details.append(f"sequence {numbers} {piece.decision}".strip())
+    if piece.layer >= 0:
+        details.append(f"layer {piece.layer}")
+    work = piece.name
+    if details:
+        work += f" ({', '.join(details)})"
+    text = f"{piece.track}: {work}, {_cycles(piece):,} cycles, {when}"
+    if piece.note:
+        text += f"; {piece.note}"
+    return text
 
 
 def _arrows(timeline: Timeline, tracks: Sequence[str], per_us: float) -> Iterator[Series]:
@@ -343,19 +388,20 @@ def _arrows(timeline: Timeline, tracks: Sequence[str], per_us: float) -> Iterato
         tracks: Tracks that are shown, from the top down.
         per_us: Cycles per microsecond.
     """
-    place_of = {track: place for place, track in enumerate(tracks)}
+    line_of = {track: line for line, track in enumerate(tracks)}
     for name, label, colour in (
         ("instructions", "instructions to a core", style.PURPLE),
         ("waits for", "to what is waited for", style.BLACK),
     ):
+        # Start, end and a gap for each arrow.
         x: list[float | None] = []
         y: list[float | None] = []
         hover: list[str] = []
         for arrow in _long(timeline, name):
-            if arrow.from_track not in place_of or arrow.to_track not in place_of:
+            if arrow.from_track not in line_of or arrow.to_track not in line_of:
                 continue
             x += [arrow.from_cycle / per_us, arrow.to_cycle / per_us, None]
-            y += [place_of[arrow.from_track], place_of[arrow.to_track], None]
+            y += [line_of[arrow.from_track], line_of[arrow.to_track], None]
             hover += [f"{arrow.from_track}: {name} {arrow.to_track}"] * 3
         if x:
             yield Series(label, x, y, "arrows", colour, hover=hover)
@@ -363,17 +409,16 @@ def _arrows(timeline: Timeline, tracks: Sequence[str], per_us: float) -> Iterato
 
 def _long(timeline: Timeline, name: str) -> Iterator[Arrow]:
     """Arrows of a name, but for those from short waits."""
-    ends = {
-        (piece.track, piece.start_cycle): piece.end_cycle
-        for piece in _leaves(timeline)
-        if not piece.is_busy
-    }
+    wait_cycles = {}
+    for piece in _leaves(timeline):
+        if not piece.is_busy:
+            wait_cycles[piece.track, piece.start_cycle] = _cycles(piece)
+    least_cycles = LEAST_ARROW * timeline.cycles
     for arrow in timeline.arrows:
         if arrow.name != name:
             continue
-        end = ends.get((arrow.from_track, arrow.from_cycle), arrow.from_cycle)
-        cycles = end - arrow.from_cycle
-        if name == "instructions" or cycles >= LEAST_ARROW * timeline.cycles:
+        cycles = wait_cycles.get((arrow.from_track, arrow.from_cycle), 0)
+        if name == "instructions" or cycles >= least_cycles:
             yield arrow
 
 
@@ -387,12 +432,11 @@ def waits_table(step: LayerStep) -> Table:
         for piece in _leaves(timeline):
             is_wait = piece.note and not piece.is_busy and piece.kind != "exchange"
             if is_wait and piece.track.startswith("core"):
-                cycles = piece.end_cycle - piece.start_cycle
-                what = piece.note.replace(f" {cycles:,} cycles", "", 1)
-                cycles_of[policy, what] += cycles
-    rows = [
-        (policy, what, Figure(f"{cycles:,}", float(cycles)))
-        for (policy, what), cycles in cycles_of.most_common(MOST_WAITS)
-    ]
+                cycles = _cycles(piece)
+                reason = piece.note.replace(f" {cycles:,} cycles", "", 1)
+                cycles_of[policy, reason] += cycles
+    rows = []
+    for (policy, reason), cycles in cycles_of.most_common(MOST_WAITS):
+        rows.append((policy, reason, Figure(f"{cycles:,}", float(cycles))))
     title = f"The longest waits, step {step.step}, layer {step.layer}"
     return Table(("policy", "what happens", "cycles"), tuple(rows), title=title, text_columns=2)

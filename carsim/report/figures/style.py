@@ -12,18 +12,38 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # 0.4 s; imported by what draws files
     from matplotlib.figure import Figure
 
-BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
-YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
-GREY, MIDDLE_GREY, LIGHT_GREY = "#7F7F7F", "#A6A6A6", "#D9D9D9"
-VIOLET, OLIVE, BROWN, MINT = "#7733CC", "#999933", "#994411", "#66EEBB"
-"""Further colours, of policies that are not shipped."""
+BLACK = "#000000"
+ORANGE = "#E69F00"
+SKY = "#56B4E9"
+GREEN = "#009E73"
+YELLOW = "#F0E442"
+BLUE = "#0072B2"
+VERMILION = "#D55E00"
+PURPLE = "#CC79A7"
+
+GREY = "#7F7F7F"
+MIDDLE_GREY = "#A6A6A6"
+LIGHT_GREY = "#D9D9D9"
+
+# Further colours, of policies that are not shipped.
+VIOLET = "#7733CC"
+OLIVE = "#999933"
+BROWN = "#994411"
+MINT = "#66EEBB"
 
 INTERVAL = "#3F3F3F"
 """Colour of whiskers, which are seen on grey bars, too."""
 
 PALETTE = (
-    *((BLUE, ""), (ORANGE, "/"), (SKY, ""), (GREEN, "\\"), (YELLOW, "")),
-    *((BLACK, ""), (PURPLE, "x"), (LIGHT_GREY, ""), (VERMILION, "-")),
+    (BLUE, ""),
+    (ORANGE, "/"),
+    (SKY, ""),
+    (GREEN, "\\"),
+    (YELLOW, ""),
+    (BLACK, ""),
+    (PURPLE, "x"),
+    (LIGHT_GREY, ""),
+    (VERMILION, "-"),
 )
 """Colours and hatches of series that are no categories, such as policies or boards, in order."""
 
@@ -84,7 +104,12 @@ def new_figure(width_in: float, height_in: float, title: str, *, misfit: bool) -
 
     figure = Figure(figsize=(width_in, height_in), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
-    look: Any = {"fontsize": 10.5, "fontweight": "bold", "color": VERMILION if misfit else BLACK}
-    text = textwrap.fill(title, round(width_in * CHARACTERS_PER_INCH))
-    figure.suptitle(text, x=0.01, ha="left", **look)
+    figure.suptitle(
+        textwrap.fill(title, round(width_in * CHARACTERS_PER_INCH)),
+        x=0.01,
+        ha="left",
+        fontsize=10.5,
+        fontweight="bold",
+        color=VERMILION if misfit else BLACK,
+    )
     return figure

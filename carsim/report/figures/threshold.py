@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 TAU = "policy.tau"
 """The axis."""
 
-SPEEDUP, RATIO = "speedup", "replay_eligible"
-"""Metrics on the left and on the right."""
+SPEEDUP = "speedup"
+"""Metric on the left."""
+RATIO = "replay_eligible"
+"""Metric on the right."""
 
 SAME = 1e-9
 """Difference below which two replay ratios are equal."""
@@ -35,22 +37,24 @@ def threshold_plot(rows: "pd.DataFrame") -> Plot:
         InputError: Fewer than two thresholds, or no point with a speed-up.
     """
     numeric = rows.assign(**{TAU: _numbers(rows)})
-    known = numeric.dropna(subset=[TAU, SPEEDUP, RATIO])
-    replaying = known.groupby("group")[RATIO].transform("max") > 0
-    known = known[replaying]
-    if known[TAU].nunique() < 2:
-        problem = f"has {known[TAU].nunique()} threshold with a speed-up"
+    complete = numeric.dropna(subset=[TAU, SPEEDUP, RATIO])
+    highest_ratio_of_group = complete.groupby("group")[RATIO].transform("max")
+    replaying = complete[highest_ratio_of_group > 0]
+    threshold_count = replaying[TAU].nunique()
+    if threshold_count < 2:
+        problem = f"has {threshold_count} threshold with a speed-up"
         raise InputError("tau", problem, f"sweep over {TAU}, or give runs with different ones")
-    ranked = known.sort_values(SPEEDUP, ascending=False, kind="stable")
-    best = ranked.drop_duplicates([TAU, "group"]).sort_values(TAU, kind="stable")
-    others = ", best of others" if len(best) < len(known) else ""
-    thresholds = best[TAU].tolist()
-    opened = " Open loop: thresholds were applied to stored scores." * bool(open_loop_points(best))
+    fastest_first = replaying.sort_values(SPEEDUP, ascending=False, kind="stable")
+    best = fastest_first.drop_duplicates([TAU, "group"]).sort_values(TAU, kind="stable")
+    best_note = ", best of others" if len(best) < len(replaying) else ""
+    caption = "Grey: replay ratio, on the right axis."
+    if open_loop_points(best):
+        caption += " Open loop: thresholds were applied to stored scores."
     panel = Panel(
         "threshold tau",
         (*_speedups(best), *_ratios(best)),
-        f"speed-up over dense{others}",
-        x_ticks=ticks_of(thresholds),
+        f"speed-up over dense{best_note}",
+        x_ticks=ticks_of(best[TAU].tolist()),
         right_label="replayed after the first frame [%]",
         right_range=(0.0, 100.0),
     )
@@ -58,7 +62,7 @@ def threshold_plot(rows: "pd.DataFrame") -> Plot:
         "speed-up and replay ratio over the threshold",
         (panel,),
         alt="Speed-up over dense decoding, and replay ratio, over tau",
-        caption=f"Grey: replay ratio, on the right axis.{opened}",
+        caption=caption,
         size_in=(6.5, 4.0),
     )
 
@@ -74,24 +78,32 @@ def _numbers(rows: "pd.DataFrame") -> "pd.Series[float]":
 
 
 def _speedups(best: "pd.DataFrame") -> list[Series]:
+    """A line of speed-ups per group, in the colour of its policy or of a palette.
+
+    Groups have the colours of policies if each group has a policy of its own.
+    """
     looks = looks_by_policy(best["policy"])
-    are_policies = best["group"].nunique() == best["policy"].nunique()
-    palette = dict(zip(best["group"].unique(), style.PALETTE, strict=False))
+    has_policy_per_group = best["group"].nunique() == best["policy"].nunique()
+    palette_of_group = dict(zip(best["group"].unique(), style.PALETTE, strict=False))
     series = []
     for group, points in best.groupby("group", sort=False):
         look = looks[points["policy"].iloc[0]]
-        colour = look.colour if are_policies else palette.get(group, (style.BLACK, ""))[0]
-        series.append(
-            Series(
-                str(group),
-                points[TAU].tolist(),
-                points[SPEEDUP].tolist(),
-                "marked line",
-                colour,
-                marker=look.marker,
-                size=4.5,
-            )
+        if has_policy_per_group:
+            colour = look.colour
+        elif group in palette_of_group:
+            colour, _hatch = palette_of_group[group]
+        else:
+            colour = style.BLACK
+        line = Series(
+            str(group),
+            points[TAU].tolist(),
+            points[SPEEDUP].tolist(),
+            "marked line",
+            colour,
+            marker=look.marker,
+            size=4.5,
         )
+        series.append(line)
     return series
 
 
@@ -101,7 +113,7 @@ def _ratios(best: "pd.DataFrame") -> list[Series]:
     for group, points in best.groupby("group", sort=False):
         thresholds = points[TAU].tolist()
         ratios = (100 * points[RATIO]).tolist()
-        if any(_is_same(each, thresholds, ratios) for each in drawn):
+        if any(_is_same(line, thresholds, ratios) for line in drawn):
             continue
         name = "replay ratio" if not drawn else f"replay ratio, {group}"
         line = Series(name, thresholds, ratios, "line", style.GREY, dash="dash", axis="right")
@@ -111,8 +123,11 @@ def _ratios(best: "pd.DataFrame") -> list[Series]:
 
 def _is_same(line: Series, thresholds: list[float], ratios: list[float]) -> bool:
     """Whether a line has a ratio for each threshold already."""
-    at = dict(zip(line.x, line.y, strict=True))
-    return all(
-        threshold in at and abs((at[threshold] or 0.0) - ratio) < SAME
-        for threshold, ratio in zip(thresholds, ratios, strict=True)
-    )
+    ratio_at = dict(zip(line.x, line.y, strict=True))
+    for threshold, ratio in zip(thresholds, ratios, strict=True):
+        if threshold not in ratio_at:
+            return False
+        drawn = ratio_at[threshold] or 0.0
+        if abs(drawn - ratio) >= SAME:
+            return False
+    return True

@@ -1,8 +1,10 @@
 """Utilisation over time: how busy cores and memories are while a batch is decoded."""
 
+import math
+from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +13,7 @@ from carsim.base.digests import problems
 from carsim.base.errors import InputError
 from carsim.base.files import admit
 from carsim.report.figures import style
-from carsim.report.figures.plot import DASHES, Dash, Panel, Plot, Series
+from carsim.report.figures.plot import DASHES, Panel, Plot, Series
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,6 +33,9 @@ NEEDED = ("start_s", "end_s", "frame_start_s", "core_busy", "replay_ratio")
 MAX_BINS = 256
 """More points than this are not told apart at the width of the figure."""
 
+MEMORY_COLOURS = (style.GREEN, style.PURPLE, style.SKY)
+"""Colours of memories, in order."""
+
 
 def utilisation_frame(report: "Report", usage: "Usage") -> "pd.DataFrame":
     """Means over runs of consecutive steps of the first batch, a row each.
@@ -44,25 +49,29 @@ def utilisation_frame(report: "Report", usage: "Usage") -> "pd.DataFrame":
     import pandas as pd
 
     plan = report.chosen.simulation.plan
-    starts = np.arange(0, plan.n_steps, -(-plan.n_steps // MAX_BINS))  # of equal runs, but the last
+    steps_per_run = math.ceil(plan.n_steps / MAX_BINS)  # the last run can have fewer
+    first_steps = np.arange(0, plan.n_steps, steps_per_run)
+    steps_per_frame = plan.video.tokens_per_frame // plan.tokens_per_step
+    first_steps_of_frames = first_steps - first_steps % steps_per_frame
     cycles = usage.cycles.astype(np.float64)
-    ends = np.concatenate([[0.0], np.cumsum(cycles)]) / (usage.clock_mhz * 1e6)
-    frames = starts - starts % (plan.video.tokens_per_frame // plan.tokens_per_step)
+    # Step s begins at time_s[s]; the last element is the end of the last step.
+    time_s = np.concatenate([[0.0], np.cumsum(cycles)]) / (usage.clock_mhz * 1e6)
 
     def mean(shares: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Weighted means over runs, of a share by step."""
-        return np.add.reduceat(shares * weights, starts) / np.add.reduceat(weights, starts)
+        """Weighted means over runs of steps, of a share by step."""
+        sums = np.add.reduceat(shares * weights, first_steps)
+        return sums / np.add.reduceat(weights, first_steps)
 
     columns = {
-        "start_s": ends[starts],
-        "end_s": ends[np.append(starts[1:], plan.n_steps)],
-        "frame_start_s": ends[frames],
+        "start_s": time_s[first_steps],
+        "end_s": time_s[np.append(first_steps[1:], plan.n_steps)],
+        "frame_start_s": time_s[first_steps_of_frames],
         "core_busy": mean(usage.core_busy, cycles),
         "replay_ratio": mean(usage.replay_ratio, np.ones_like(cycles)),
     }
     for name, shares in usage.memory_utilisation.items():
         columns[f"{name}{OF_PEAK}"] = mean(shares, cycles)
-    return pd.DataFrame(columns, index=pd.RangeIndex(len(starts), name="run"))
+    return pd.DataFrame(columns, index=pd.RangeIndex(len(first_steps), name="run"))
 
 
 def read_utilisation(folder: Path) -> "pd.DataFrame | None":
@@ -78,37 +87,55 @@ def read_utilisation(folder: Path) -> "pd.DataFrame | None":
 
     try:
         frame = pd.read_csv(admit(path), index_col="run", dtype="float64")
-        is_right = not problems(folder, UTILISATION).get(UTILISATION) and len(frame) > 0
-        if is_right and {*NEEDED} <= {*frame} and np.isfinite(frame).all(axis=None):
+        is_unchanged = not problems(folder, UTILISATION).get(UTILISATION)
+        is_complete = len(frame) > 0 and set(NEEDED) <= set(frame)
+        if is_unchanged and is_complete and np.isfinite(frame).all(axis=None):
             return frame
     except (OSError, ValueError):
-        pass
+        pass  # pandas cannot read it: the file is broken, too
     raise InputError(str(path), "is truncated or broken", "run again with `out` and `overwrite`")
 
 
 def utilisation_plot(run: "StoredRun", numbers: "pd.DataFrame") -> Plot:
     """Utilisation above, the replay ratio that drives it below; frames as vertical lines."""
-    seconds = [*numbers["start_s"].tolist(), float(numbers["end_s"].iloc[-1])]
-    colours = cycle((style.GREEN, style.PURPLE, style.SKY))
-
-    def steps(name: str, column: str, colour: str, dash: Dash) -> Series:
-        return Series(name, seconds, (100 * numbers[column]).tolist(), "steps", colour, dash=dash)
-
-    memories = [str(name) for name in numbers if str(name).endswith(OF_PEAK)]
-    busy = [steps("cores busy", "core_busy", style.ORANGE, "solid")]
-    busy += [
-        steps(f"{name.removesuffix(OF_PEAK)}, of its peak rate", name, colour, dash)
-        for name, colour, dash in zip(memories, colours, cycle(DASHES[1:]), strict=False)
+    series = [_steps(numbers, "core_busy", name="cores busy", colour=style.ORANGE)]
+    colours = cycle(MEMORY_COLOURS)
+    dashes = cycle(DASHES[1:])
+    for column in numbers:
+        if not str(column).endswith(OF_PEAK):
+            continue
+        memory = str(column).removesuffix(OF_PEAK)
+        steps = _steps(
+            numbers,
+            str(column),
+            name=f"{memory}, of its peak rate",
+            colour=next(colours),
+        )
+        series.append(replace(steps, dash=next(dashes)))
+    replayed = _steps(numbers, "replay_ratio", name="replayed", colour=style.BLUE)
+    utilisation = Panel("", tuple(series), "utilisation [%]", share=3)
+    replay = Panel(
+        "seconds since the end of prefill; vertical lines: frames",
+        (replayed,),
+        "replayed [%]",
+    )
+    end_s = float(numbers["end_s"].iloc[-1])
+    frame_starts_s = np.unique(numbers["frame_start_s"])[1:].tolist()
+    panels = [
+        replace(panel, x_range=(0.0, end_s), y_range=(0, 102), verticals=frame_starts_s)
+        for panel in (utilisation, replay)
     ]
-    replayed = steps("replayed", "replay_ratio", style.BLUE, "solid")
-    x_label = "seconds since the end of prefill; vertical lines: frames"
-    ends, frames = (0.0, seconds[-1]), np.unique(numbers["frame_start_s"])[1:].tolist()
-    both: dict[str, Any] = {"x_range": ends, "y_range": (0, 102), "verticals": frames}
-    above = Panel("", tuple(busy), "utilisation [%]", share=3, **both)
     return Plot(
         f"utilisation over the first batch: {run.design}, {run.own.policy}",
-        (above, Panel(x_label, (replayed,), "replayed [%]", **both)),
+        tuple(panels),
         alt="Utilisation and replay over time",
         shares="x",
         misfit=not run.fits,
     )
+
+
+def _steps(numbers: "pd.DataFrame", column: str, *, name: str, colour: str) -> Series:
+    """A share over time, as percent: steps from the start of each run of decoding steps."""
+    edges_s = [*numbers["start_s"].tolist(), float(numbers["end_s"].iloc[-1])]
+    percent = (100 * numbers[column]).tolist()
+    return Series(name, edges_s, percent, "steps", colour)
