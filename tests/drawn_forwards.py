@@ -48,6 +48,8 @@ def small_networks(
         **{"text_width": 16, "channels": 2, "stride": (2, 2, 2)},
         "modulation": draw(st.sampled_from(["shared", "block"])),
     }
+    if network["modulation"] == "block" and kind != "streams":
+        network["modulation_vectors"] = draw(st.sampled_from([2, 6]))
     if kind == "streams":
         network |= {"dual_blocks": draw(st.integers(0, layers)), "vectors": (6,)}
     sample = {
@@ -108,6 +110,9 @@ def designs(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, *, regular: bool = 
         **{"name": "drawn", "head": {"kind": "none"}, **EIGHT_BITS, "replay": {"bits": 8}},
         **model,
     }
+    if model["network"]["kind"] == "depth":
+        names = ("qkv", "out", "gate_up", "down", "convolution")
+        raw["model"]["polished"] = draw(st.sampled_from([(), names[-2:], names]))
     raw["policy"]["batch"] = model["sample"].get("passes", 1) * draw(st.integers(1, 2))
     mapping = draw(st.sampled_from(["batch", "tensor", "heads"]))
     raw["machine"] |= {

@@ -105,6 +105,7 @@ class ForwardOracle:
         self.network = design.model.network
         self.sample = design.model.sample
         self.rows = design.policy.batch
+        self.polished = design.model.polished
         self.split_attention = design.machine.mapping in ("tensor", "heads")
         self.split_mlp = design.machine.mapping == "tensor"
         self.total: Counter[str] = Counter()
@@ -163,7 +164,11 @@ class ForwardOracle:
             dual = network.text == "streams" and layer < network.dual_blocks
             single = network.text == "streams" and not dual
             if network.modulation == "block":
-                vectors = 3 if single else 12 if dual or network.text == "sequence" else 6
+                vectors = network.modulation_vectors
+                if network.text == "sequence" or dual:
+                    vectors *= 2
+                if single:
+                    vectors = 3
                 self._once([(time, vectors * d)], self.rows)
             beside = inner if single else 0
             qkv = [(d, 3 * d + beside)]
@@ -228,10 +233,12 @@ class ForwardOracle:
         n = rows * columns + 1 + network.registers
         self._convolve(rows * columns, 1, 3 * network.patch_side**2, d, (rows, columns))
         for _ in range(body.n_layers):
-            self._chain(n, [(d, 3 * d)], d, 3 * d, split=self.split_attention)
+            qkv, out = [(d, 3 * d)], [(d, d)]
+            self._chain(n, qkv, d, 3 * d, split=self.split_attention, names=("qkv",))
             self._attend(n, n)
-            self._chain(n, [(d, d)], 2 * d, d, split=self.split_attention)
-            self._chain(n, [(d, body.ffn_size), (body.ffn_size, d)], d, d, split=self.split_mlp)
+            self._chain(n, out, 2 * d, d, split=self.split_attention, names=("out",))
+            mlp = [(d, body.ffn_size), (body.ffn_size, d)]
+            self._chain(n, mlp, d, d, split=self.split_mlp, names=("gate_up", "down"))
         if network.recurrent is None:
             self._dpt(rows, columns)
         else:
@@ -338,9 +345,11 @@ class ForwardOracle:
         *,
         split: bool,
         text: int = 0,
+        names: tuple[str, ...] = (),
     ) -> None:
         """Products of all tokens, one after the other; text tokens may have their own weights."""
-        self._chain_of(self.rows * tokens, products, entering, leaving, split=split, text=text)
+        m = self.rows * tokens
+        self._chain_of(m, products, entering, leaving, split=split, text=text, names=names)
 
     def _chain_of(
         self,
@@ -351,6 +360,7 @@ class ForwardOracle:
         *,
         split: bool,
         text: int = 0,
+        names: tuple[str, ...] = (),
     ) -> None:
         """Products of m tokens of all rows, one after the other."""
         tokens = m // self.rows
@@ -367,6 +377,9 @@ class ForwardOracle:
         held = max(1, self.machine.activation_buffer_kib * 1024 // widest)
         tiles = up(of_core, held)
         weights = [k * n + 2 * n for _, (k, n) in parts]
+        for number, name in enumerate(names):
+            if name in self.polished:
+                weights[number] += 6 * products[number][0]
         self.total["macs"] += sum(rows * k * n for rows, (k, n) in parts)
         around = m * (entering + leaving)
         half = self.machine.weight_buffer_kib * 1024 // 2
@@ -438,6 +451,7 @@ class ForwardOracle:
         weights = side * side * inputs * outputs
         self.total["macs"] += m * weights
         self.total["bytes"] += weights + 2 * outputs * biased
+        self.total["bytes"] += 6 * inputs * ("convolution" in self.polished)
         cores = 1 if self.split_mlp else self.machine.cores
         buffer = self.machine.activation_buffer_kib * 1024
         once = m * (outputs + beside)

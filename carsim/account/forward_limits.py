@@ -109,7 +109,7 @@ def _work(plan: "Plan", block: Block) -> Work:
     split = splits(machine, block)
     reads = None
     if block.reads_tokens:
-        of_steps = block.reads(plan.steps_at(np.arange(len(plan.steps))))
+        of_steps = block.reads(plan.steps_at(plan.fullest_steps))
         assert of_steps is not None
         reads = Reads.of_tokens(int(of_steps.attended.max()))
     rows = machine.batch * (block.tokens if block.deals == "all_tokens" else 1)

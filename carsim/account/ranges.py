@@ -263,11 +263,14 @@ def _longest_reads(plan: Plan, block: Block) -> Reads | None:
     if not block.reads_tokens:
         return None
     longest = np.array([plan.video.max_context], object)
+    if not block.follows_context:
+        # Forwards are not ordered by what they read.
+        of_steps = block.reads(plan.steps_at(np.arange(len(plan.steps))))
+        assert of_steps is not None
+        return of_steps.change(lambda figure: figure.max(keepdims=True).astype(object))
     steps = Steps(longest.astype(np.int64), plan.video, plan.attention)
     reads = block.reads(steps)
     assert reads is not None
-    if not block.follows_context:
-        return reads.change(lambda figure: figure.astype(object))
     return reads._replace(
         attended=longest,
         runs=np.ones_like(longest),

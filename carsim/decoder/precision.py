@@ -22,10 +22,11 @@ are calibrated inputs, one a column, and x' the same rounded: the damped least-s
 (W + dW) x' = W x. (Notes on the paper print a minus, under which the error would grow.) lambda is
 0.01 of the mean of the diagonal, as in the released code. Weights are rounded afterwards.
 
+*Reconstruction* chooses for each weight whether it is rounded up or down
+(:mod:`carsim.decoder.reconstruction`). Without it, weights go to the nearest value.
+
 Simplifications: queries, attention weights, norms, embeddings and the token head are not rounded;
-inputs of later layers are calibrated on exact earlier ones; weights are rounded to the nearest
-value, without QuartDepth's reconstruction (adaptive rounding under a Fisher matrix, 20,000
-iterations of training).
+inputs of later layers are calibrated on exact earlier ones.
 """
 
 from collections.abc import Mapping, Sequence
@@ -79,6 +80,16 @@ class CodeGrid(NamedTuple):
         codes *= self.step
         return codes
 
+    def around(self, x: Array) -> tuple[Array, Array]:
+        """The values next to numbers: one below or equal, one above; ends of the grid at its ends.
+
+        >>> CodeGrid(np.array(0.5), np.array(2.0), 3).around(np.array([-9.0, 0.1, 0.2]))
+        (array([-1.,  0.,  0.]), array([-0.5,  0.5,  0.5]))
+        """
+        codes = np.clip(np.floor(x / self.step) + self.zero, 0, self.most)
+        above = np.minimum(codes + 1, self.most)
+        return (codes - self.zero) * self.step, (above - self.zero) * self.step
+
 
 def polished(x: Array, w: Array) -> Array:
     """Phi: signed logarithm of 1 + |x| / w, odd and monotone.
@@ -122,6 +133,24 @@ def rounded(x: Array, grouped: Grouped) -> Array:
     low = groups.min(axis=-1, keepdims=True)
     high = groups.max(axis=-1, keepdims=True)
     return CodeGrid.over(low, high, grouped.bits).round(groups).reshape(x.shape)
+
+
+def neighbours(x: Array, grouped: Grouped) -> tuple[Array, Array]:
+    """The two values around each number, on the grids that :func:`rounded` takes.
+
+    Args:
+        x: [.., n].
+        grouped: Fewer than 16 bits, and the neighbours that share a grid.
+
+    Returns:
+        Lower and upper values, [.., n].
+    """
+    size = grouped.group or x.shape[-1]
+    groups = x.reshape(*x.shape[:-1], x.shape[-1] // size, size)
+    low = groups.min(axis=-1, keepdims=True)
+    high = groups.max(axis=-1, keepdims=True)
+    below, above = CodeGrid.over(low, high, grouped.bits).around(groups)
+    return below.reshape(x.shape), above.reshape(x.shape)
 
 
 def compensation(w: Array, x: Array, x_rounded: Array) -> Array:

@@ -2,7 +2,8 @@
 
 Model: the rows of a group are decoded in the decoder's own arithmetic, densely and without replay;
 the inputs of all products are kept. From them follow ranges and polishing of inputs, and then the
-change of the weights that makes up for rounding; weights are rounded last. Samples are the valid
+change of the weights that makes up for rounding; weights are rounded last, to the nearest value or
+by reconstruction. Samples are the valid
 prompt tokens and all decoded steps: for the default of four clips and one frame, 8 rows of 256
 steps and their prompts, some 2,300 for each channel.
 """
@@ -17,6 +18,7 @@ from carsim.decisions.attention.base import Bools
 from carsim.decisions.trace.precision import DecoderPrecision, Grouped, Product
 from carsim.decoder.group import Decoding, RowGroup, embed_prompts
 from carsim.decoder.precision import Arithmetic, Inputs, compensation, rounded
+from carsim.decoder.reconstruction import reconstructed
 from carsim.decoder.structures import Array, DecoderPolicy, Weights, stack_weights
 from carsim.decoder.workers import Advance
 
@@ -59,22 +61,43 @@ def quantise(group: RowGroup, precision: DecoderPrecision, advance: Advance) -> 
         "down": weights.w_down,
     }
     inputs: dict[Product, list[Inputs]] = {}
-    if precision.activations < 16:
+    rounds_inputs = precision.activations < 16
+    if rounds_inputs or precision.reconstruct:
         collector = collect(group, weights, advance)
-        for product, w in matrices.items():
+    for product, w in matrices.items():
+        samples: list[Array] = []
+        if rounds_inputs or precision.reconstruct:
             samples = [collector.samples(product, layer) for layer in range(len(w))]
+        if rounds_inputs:
             polish = product in precision.polish
             inputs[product] = [Inputs.of(x, precision.activations, polish=polish) for x in samples]
-            if precision.compensate:
-                matrices[product] = _compensated(w, samples, inputs[product])
+        if precision.compensate:
+            w = _compensated(w, samples, inputs[product])
+        if precision.reconstruct:
+            if rounds_inputs:
+                samples = _entering(samples, inputs[product])
+            matrices[product] = _reconstructed(w, samples, precision.weights)
+        else:
+            matrices[product] = _rounded(w, precision.weights)
     return replace(
         weights,
-        w_qkv=_rounded(matrices["qkv"], precision.weights),
-        w_out=_rounded(matrices["out"], precision.weights),
-        w_gate_up=_rounded(matrices["gate_up"], precision.weights),
-        w_down=_rounded(matrices["down"], precision.weights),
+        w_qkv=matrices["qkv"],
+        w_out=matrices["out"],
+        w_gate_up=matrices["gate_up"],
+        w_down=matrices["down"],
         arithmetic=Arithmetic(inputs, precision.kv, precision.replay),
     )
+
+
+def _entering(samples: Sequence[Array], inputs: Sequence[Inputs]) -> list[Array]:
+    """Inputs of a product as they enter it in each layer, rounded."""
+    return [rounding.round(x) for x, rounding in zip(samples, inputs, strict=True)]
+
+
+def _reconstructed(w: Array, samples: Sequence[Array], grouped: Grouped) -> Array:
+    """Weights [L, n, out] of a product, rounded so that its outputs change least."""
+    layers = [reconstructed(w_layer, x, grouped) for w_layer, x in zip(w, samples, strict=True)]
+    return np.ascontiguousarray(np.stack(layers))
 
 
 def _compensated(w: Array, samples: Sequence[Array], inputs: Sequence[Inputs]) -> Array:

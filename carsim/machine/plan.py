@@ -15,6 +15,7 @@ from carsim.machine.arrays import MachineArrays
 from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
+from carsim.program.diffusion import fullest_forward
 from carsim.program.layers import FurtherRules
 from carsim.program.program import Program
 from carsim.program.reads import Steps
@@ -117,6 +118,15 @@ class Plan:
         forwards = forwards_of(sample)
         steps_of = grouped((forwards[number].kind, at) for at, number in enumerate(self.steps))
         return [(kind, np.array(steps, np.intp)) for kind, steps in steps_of.items()]
+
+    @property
+    def fullest_steps(self) -> NDArray[np.intp]:
+        """Steps of the kind whose program is taken where none is named."""
+        sample = self.machine.model.sample
+        kind = None
+        if sample is not None and sample.chunk_frames is not None:
+            kind = fullest_forward(self.machine.model).kind
+        return dict(self.forward_kinds).get(kind, np.arange(len(self.steps)))
 
     @property
     def reuses_forwards(self) -> bool:

@@ -783,9 +783,9 @@ def part_of_forwards(model: Model, number: int) -> tuple[tuple[int, ...], tuple[
 
 
 def fullest_forward(model: Model) -> Forward:
-    """The forward of a sample in chunks that reads most keys; of equals, the last.
+    """The forward of a sample in chunks that passes most frames, and of those keeps most keys.
 
-    Among forwards of several chunks in flight, those of most chunks come first.
+    Of equals, it is the first.
     """
     sample = model.sample
     assert sample is not None

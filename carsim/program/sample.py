@@ -365,7 +365,9 @@ def forward_macs(model: Model) -> dict[str, int]:
     for block, layers in program.blocks.items():
         reads = None
         if isinstance(block, AttendChunks):
-            reads = Reads.of_tokens(max(block.keys_of_forward))
+            assert model.sample is not None
+            fullest = forwards_of(model.sample).index(fullest_forward(model))
+            reads = Reads.of_tokens(block.keys_of_forward[fullest])
         rows = block.tokens if block.deals == "all_tokens" else 1
         ops = block.operations(model, reads)(Share(rows))
         macs[block.name] += len(layers) * sum(int(np.max(op.macs)) for op in ops)

@@ -6,6 +6,7 @@ YAML of the design that it means. Changes are dotted paths with values in YAML.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from carsim.base.errors import InputError
@@ -65,7 +66,7 @@ class TabState:
         >>> TabState.of_query("?machine.cores=6&trace=vilau_8f", "kv260").overrides
         ['machine.cores=6']
         """
-        options = {"design": design}
+        options: dict[str, Any] = {"design": design}
         changes = {}
         pins = []
         for key, value in parse_qsl(query.removeprefix("?"), keep_blank_values=True):
@@ -131,5 +132,7 @@ class TabState:
         state = self
         if key in OPTIONS and text:
             # A trace says what is decoded, and so does a workload: each replaces the other.
-            state = replace(state, **dict.fromkeys(OPTIONS, ""))
-        return replace(state, **{key: text})
+            none: dict[str, Any] = dict.fromkeys(OPTIONS, "")
+            state = replace(state, **none)
+        change: dict[str, Any] = {key: text}
+        return replace(state, **change)

@@ -503,8 +503,11 @@ class Model(GrownSection):
         return weight_bytes + bias_bytes + body.n_layers * self.layer_table_bytes
 
     def _network_bytes(self, network: Network) -> int:
-        """Bytes of all parameters of a network; those of no matrix take 16 bits each."""
-        nbytes = 0
+        """Bytes of all parameters of a network; those of no matrix take 16 bits each.
+
+        Tables of polished convolutions, some kilobytes, are left out.
+        """
+        nbytes = self.body.n_layers * self.layer_table_bytes
         small = network.parameters(self.body)
         for role, weights in network.weights_by_role(self.body).items():
             nbytes += int(self.precision_of(role).bytes_of(weights))

@@ -77,8 +77,10 @@ def linear(inputs: int, outputs: int, *, bias: bool = True) -> int:
     return inputs * outputs + outputs * bias
 
 
-class DiffusionTransformer(Section):
+class DiffusionTransformer(GrownSection):
     """A diffusion transformer around the layers of ``model.body``."""
+
+    later: ClassVar[frozenset[str]] = frozenset({"modulation_vectors"})
 
     kind: Literal["diffusion"] = "diffusion"
     text: Literal["cross", "streams", "sequence", "none"] = Field(description="how text enters")
@@ -97,6 +99,11 @@ class DiffusionTransformer(Section):
     modulation: Literal["shared", "block"] = Field(
         "shared", description="one product with the time for all layers, or one in each layer"
     )
+    modulation_vectors: PositiveInt = Field(
+        JOINT_MODULATION,
+        description="vectors of modulation of a layer that has a product of its own: scale, shift "
+        "and gate before attention and before the MLP, or less (MAGI-1: two gates)",
+    )
     modulation_width: Size | None = Field(
         None, description="width of the time's embedding; absent: the hidden size"
     )
@@ -110,6 +117,15 @@ class DiffusionTransformer(Section):
     out_channels: Size | None = Field(None, description="absent: as many as channels")
     patch: Triple = Field((1, 2, 2), description="latent frames, rows and columns of a token")
     stride: Triple = Field((4, 8, 8), description="frames, rows and columns of pixels of a latent")
+
+    @model_validator(mode="after")
+    def _vectors_are_of_layers(self) -> "DiffusionTransformer":
+        is_usual = self.modulation_vectors == JOINT_MODULATION
+        if not is_usual and (self.modulation == "shared" or self.text == "streams"):
+            problem = f"{self.modulation_vectors}, where layers have no product of one stream"
+            cure = "say modulation: block, with text of another kind than streams, or leave it out"
+            raise FieldError("modulation_vectors", problem, cure)
+        return self
 
     # ---------------------------------------------------------------- geometry
 
@@ -178,7 +194,7 @@ class DiffusionTransformer(Section):
     def modulation_columns(self, body: Body) -> int:
         """Outputs of the product that modulates a layer of one stream of tokens."""
         twice = 2 if self.text == "sequence" else 1  # image and text tokens apart
-        return twice * JOINT_MODULATION * body.hidden_size
+        return twice * self.modulation_vectors * body.hidden_size
 
     def is_dual(self, layer: int) -> bool:
         """A layer has weights of their own for text and image tokens."""

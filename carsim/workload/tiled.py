@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from carsim.workload.body import Product as LayerProduct
 from carsim.workload.elements import BIAS_OPS, polishing_ops
-from carsim.workload.model import BIAS_BYTES, Model
+from carsim.workload.model import BIAS_BYTES, TABLE_BYTES, Model
 from carsim.workload.ops import Category, Count, Gemm, OnChip, Op, Share, Stream, weight_gemm
 from carsim.workload.precision import Role
 
@@ -161,7 +161,7 @@ def _weight_bytes(model: Model, product: Product) -> int:
     """Bytes of the whole matrix, with its bias and the tables of polished inputs."""
     biases = product.n if product.biased else 0
     nbytes = int(model.precision_of(product.role).bytes_of(product.k * product.n))
-    tables = 0 if product.name is None else model.table_bytes(product.name)
+    tables = TABLE_BYTES * product.k if product.name in model.polished else 0
     return nbytes + BIAS_BYTES * biases + tables
 
 

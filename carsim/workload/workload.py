@@ -261,8 +261,10 @@ class Workload:
             for name, of_sample in _SAMPLE_FIELDS.items()
             if self.kind in SAMPLES and getattr(self, name) is not None
         }
+        if self.window == ALL or self.cache == "none":
+            changes["sink_frames"] = self.sinks or 0  # those of a preset mean nothing there
         if self.window == ALL:
-            changes |= {"window_frames": None, "sink_frames": self.sinks or 0}
+            changes["window_frames"] = None
         if self.size is not None:
             height, _, width = self.size.partition("x")
             changes |= {"height": int(height), "width": int(width)}

@@ -4,9 +4,10 @@
     python -m studies.claims.decoded    # minutes: decodes what only this study needs
 
 ``claims.yaml`` has the claims in our own words, where each stands, its test (a function of
-``tables.py``, ``machines.py``, ``decisions.py``, ``forwards.py`` or ``caching.py``, with
-arguments), the command that remakes what the test reads, and why the verdict is no more than it is.
-A claim without a test cannot be tested here. The ledger is ``carsim/validate/data/claims.csv``.
+``tables.py``, ``machines.py``, ``decisions.py``, ``forwards.py``, ``caching.py`` or ``depth.py``,
+with arguments), the command that remakes what the test reads, and why the verdict is no more than
+it is. A claim without a test cannot be tested here. The ledger is
+``carsim/validate/data/claims.csv``.
 """
 
 import csv
@@ -18,12 +19,19 @@ import yaml
 
 import carsim
 from carsim.validate.claims import COLUMNS, VERDICTS
-from studies.claims import caching, decisions, forwards, machines, tables
+from studies.claims import caching, decisions, depth, forwards, machines, tables
 from studies.claims.tables import Finding
 
 CLAIMS = Path(__file__).parent / "claims.yaml"
 LEDGER = Path(carsim.__file__).parent / "validate/data/claims.csv"
-TESTS = {**vars(tables), **vars(machines), **vars(decisions), **vars(forwards), **vars(caching)}
+TESTS = {
+    **vars(tables),
+    **vars(machines),
+    **vars(decisions),
+    **vars(forwards),
+    **vars(caching),
+    **vars(depth),
+}
 HERE = "python -m studies.claims"
 
 

@@ -11,6 +11,8 @@ table has the command, seed and date with which it was made:
   with it the loss over dense decoding of TAS's replay, of nothing at the same places, and of TAS's
   decisions with the places permuted in each layer (equal counts and ages);
 * ``bits``: W4A4 with and without polishing and compensation, by scene;
+* ``rounding``: weights of 4 bits rounded to the nearest value or by reconstruction, over three
+  frames after the first, by scene;
 * ``prompts``: AnnCA on prompts of 512 bytes against dense decoding and random tokens, by scene;
 * ``rollout``: tokens that TempCache holds and reads in each of 32 frames, by scene.
 """
@@ -41,6 +43,9 @@ TAUS = (0.0, -0.5, -1.0, -2.0, -4.0, -8.0)
 
 SEED = 0
 PROMPT = 512
+ROUNDED_FRAMES = 4
+"""Frames of the table ``rounding``: the first, and three that are measured."""
+
 ROLLOUT = 32
 LONG_CLIPS = ("slow_0", "lively_0")
 """Scenes that have so many frames."""
@@ -161,6 +166,18 @@ def bits_table(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
     return pd.DataFrame([over_dense(bench, row, who) for row in rows_of(clips)])
 
 
+def rounding_table(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
+    """Loss over dense decoding of 4-bit weights with and without reconstruction, by scene."""
+    rebuilt = cells.W4A16.model_copy(update={"reconstruct": True})
+    who = {
+        "nearest": cells.Contestant("W4", "x", precision=cells.W4A16),
+        "reconstructed": cells.Contestant("W4", "x", precision=rebuilt),
+    }
+    bench = cells.bench(ROUNDED_FRAMES)
+    rows = rows_of(clips, n_frames=ROUNDED_FRAMES)
+    return pd.DataFrame([over_dense(bench, row, who) for row in rows])
+
+
 def prompt_table(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
     """AnnCA on captions that are repeated until they have 512 bytes: a row for each scene.
 
@@ -201,6 +218,7 @@ TABLES: dict[str, Callable[[Archive, tuple[str, ...]], pd.DataFrame]] = {
     "bound": bound_table,
     "taus": sweep_taus,
     "bits": bits_table,
+    "rounding": rounding_table,
     "prompts": prompt_table,
     "rollout": rollout_table,
 }

@@ -1,4 +1,4 @@
-"""Tests of claims in their own setting: video diffusion transformers and depth encoders.
+"""Tests of claims in their own setting: video diffusion transformers.
 
 Operations are counted exactly (:mod:`carsim.validate.preset_counts`), times are simulated, and
 Amdahl's law is applied to what a paper prints. Published figures are in
@@ -307,40 +307,6 @@ def kv_bytes(work: str, name: str) -> int:
     assert sample is not None
     uses = capacity(design, Video(sample.forwards, 1, 0), None, None)
     return sum(each.nbytes for use in uses for each in use.contents if "KV" in each.content)
-
-
-def depth_speed(side: int) -> Finding:
-    """A depth encoder with a DPT head on a chip of QuartDepth's rate is as fast as stated.
-
-    Args:
-        side: Pixels of a side.
-    """
-    stated = published("QuartDepth", "W4A4 ViT-S 256")
-    changes = {
-        "board.fabric_clock_mhz": 1000.0,
-        "machine.cores": 1,
-        "machine.array.rows": 26,
-        "machine.array.cols": 22,
-        "machine.vector.lanes": 64,
-    }
-    work = f"image:depth_anything_v2_small,{side}x{side}"
-    design = override(design_of(work, "asic_28nm"), changes)
-    row = run(design, workload=work, allow_misfit=True, what_if=False).chosen
-    rate = 1 / row.seconds_per_video
-    products = [each for each in row.limits if each.limited_by == "products"]
-    share = sum(each.share_of_time for each in products)
-    text = f"{rate:.1f} images/s ({stated:g} stated for a larger head)"
-    return Finding(f"{text}; products limit {percent(share)} of the time", rate >= stated)
-
-
-def products_share(least: float) -> Finding:
-    """Products and convolutions take most of the time of a depth encoder on a 28 nm chip."""
-    work = "image:depth_anything_v2_small,252x252"
-    row = simulated(work, "asic_28nm")
-    products = [each for each in row.limits if each.limited_by == "products"]
-    share = sum(each.share_of_time for each in products)
-    text = f"asic_28nm: products limit phases of {percent(share)} of the time"
-    return Finding(text, share >= least)
 
 
 # --------------------------------------------------------------------------- rollouts

@@ -203,21 +203,3 @@ def gathers(designs: Mapping[str, str], block: int, single: int) -> Finding:
         parts.append(f"{name} {rates[0]:.2f} against {rates[1]:.2f}")
         gains.append(rates[0] / rates[1])
     return Finding(", ".join(parts), min(gains) > 1)
-
-
-def chip_area(published_mm2: Mapping[str, float]) -> Finding:
-    """The published areas lie inside the intervals of the modelled ones.
-
-    Args:
-        published_mm2: Arithmetic of the array -> area.
-    """
-    parts, inside = [], []
-    for kind, area in published_mm2.items():
-        changes = {"machine.array.arithmetic": kind, "model.activations.bits": int(kind[-1])}
-        fit = check_fit(override(load_design("asic_28nm"), changes), paper.PAPER_VIDEO)
-        low, high = fit.intervals["area_mm2"]
-        parts.append(
-            f"{kind} {fit.counts['area_mm2'].used:.1f} [{low:.1f}, {high:.1f}] of {area} mm2"
-        )
-        inside.append(low <= area <= high)
-    return Finding(", ".join(parts), all(inside))

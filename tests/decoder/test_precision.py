@@ -9,12 +9,10 @@ from decoder_oracle import naive_round, naive_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from random_model import random_model
+from small_group import make, make_group
 
 from carsim.decisions.attention import Streaming
 from carsim.decisions.trace.precision import PRODUCTS, Calibration, DecoderPrecision, Grouped
-from carsim.decoder.content import Codebook
-from carsim.decoder.group import RowGroup
 from carsim.decoder.layers import rms_norm
 from carsim.decoder.precision import (
     DAMPING,
@@ -25,9 +23,9 @@ from carsim.decoder.precision import (
     rounded,
     unpolished,
 )
-from carsim.decoder.quantise import collect, quantise
-from carsim.decoder.structures import Array, Config, DecoderPolicy, Weights, stack_weights
-from carsim.testing.decoder import PROMPT, WIDTH, make_config
+from carsim.decoder.quantise import collect
+from carsim.decoder.structures import Array, DecoderPolicy, stack_weights
+from carsim.testing.decoder import WIDTH, make_config
 
 NUMBERS = st.floats(-1e4, 1e4, width=32)
 ROWS = arrays.arrays(np.float64, st.tuples(st.integers(1, 9), st.just(12)), elements=NUMBERS)
@@ -45,28 +43,6 @@ FEW_BITS = {
 
 def precision(**fields: Any) -> DecoderPrecision:
     return DecoderPrecision.model_validate({**FEW_BITS, **fields})
-
-
-def make_group(config: Config, seed: int = 0) -> RowGroup:
-    """The four rows of the tiny decoder as two guidance pairs of a model with few codes."""
-    rng = np.random.default_rng(seed)
-    pixels = rng.integers(0, 256, (7, 48)).astype(np.uint8)
-    model = random_model(config.geometry, Codebook(pixels), seed)
-    return RowGroup(
-        config=config,
-        policy=DecoderPolicy((None,) * config.geometry.n_layers),
-        model=model,
-        prompts=(b"abcd", b"x", b"efg", b"x"),
-        prompt_tokens=PROMPT,
-        tokens=rng.integers(0, 7, (config.n_steps, 2)),
-        given_steps=config.n_steps,
-        sampling=None,
-        seeds=((0, 1), (0, 2)),
-    )
-
-
-def make(config: Config, wanted: DecoderPrecision) -> Weights:
-    return quantise(make_group(config), wanted, lambda units: None)
 
 
 # ------------------------------------------------------------------------------------ rounding

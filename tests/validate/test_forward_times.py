@@ -182,9 +182,10 @@ def test_two_rates_are_nearer_than_their_rivals_and_the_machine_says_that_it_is_
     assert machine.theirs.mean < machine.ours.mean
     note = next(note for note in part.notes if "carsim has a machine of" in note)
     assert note.endswith("Nearest: two rates.")
-    assert any(
-        note.startswith("90 % intervals by carsim, expected: 20 systems") for note in part.notes
-    )
+    title = "Intervals, GPUs with a machine"
+    intervals = next(note for note in part.notes if note.startswith(title))
+    assert "20 systems: carsim, expected 92% of 50 rows inside" in intervals
+    assert intervals.endswith("Narrowest at 90 %: two rates.")
 
 
 def test_documents_state_the_errors_and_the_intervals(part: Part) -> None:

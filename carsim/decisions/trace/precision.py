@@ -5,11 +5,11 @@ decoder's own arithmetic, in which nothing is rounded.
 """
 
 from collections.abc import Collection, Sequence
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, PositiveInt, model_validator
 
-from carsim.base.section import Section
+from carsim.base.section import GrownSection, Section
 
 Bits = Literal[2, 3, 4, 8, 16]
 
@@ -64,7 +64,7 @@ class Calibration(Section):
     frames: PositiveInt = 1
 
 
-class DecoderPrecision(Section):
+class DecoderPrecision(GrownSection):
     """Bits of everything, and what is done about outliers (QuartDepth, arXiv 2503.16709).
 
     Attributes:
@@ -74,8 +74,12 @@ class DecoderPrecision(Section):
         replay: MLP outputs as they are held for replay; each output has a scale of its own.
         polish: Products whose inputs are rounded on a logarithmic scale.
         compensate: Weights make up for what rounding their inputs does, as well as they can.
-        calibration: Samples for ``activations``, ``polish`` and ``compensate``.
+        reconstruct: Weights are rounded up or down so that outputs change least, instead of to the
+            nearest value.
+        calibration: Samples for ``activations``, ``polish``, ``compensate`` and ``reconstruct``.
     """
+
+    later: ClassVar[frozenset[str]] = frozenset({"reconstruct"})
 
     weights: Grouped = Grouped(bits=16)
     activations: Bits = 16
@@ -83,6 +87,7 @@ class DecoderPrecision(Section):
     replay: Literal[4, 8, 16] = 16
     polish: Annotated[tuple[Product, ...], Field(max_length=len(PRODUCTS))] = ()
     compensate: bool = False
+    reconstruct: bool = False
     calibration: Calibration = Calibration()
 
     @property
@@ -93,7 +98,8 @@ class DecoderPrecision(Section):
     @property
     def text(self) -> str:
         """The precision as a phrase."""
-        return self.short + ", compensated" * self.compensate
+        remedies = ", compensated" * self.compensate + ", reconstructed" * self.reconstruct
+        return self.short + remedies
 
     def check(self, inputs: Sequence[int], head_dim: int) -> None:
         """Check that groups divide what they are groups of.
@@ -115,6 +121,8 @@ class DecoderPrecision(Section):
     def _means_something(self) -> Self:
         if self.activations == 16 and (self.polish or self.compensate):
             raise ValueError("polish and compensate do nothing for activations of 16 bits")
+        if self.weights.bits == 16 and self.reconstruct:
+            raise ValueError("reconstruct does nothing for weights of 16 bits; leave it out")
         if len(set(self.polish)) < len(self.polish):
             raise ValueError("polish lists a product twice")
         return self
