@@ -10,7 +10,8 @@ from carsim.report.figures import style as plots
 from carsim.validate.claims import VERDICTS, claims
 from studies.drawing import drawing
 
-COLOURS = dict(zip(VERDICTS, (plots.GREEN, plots.ORANGE, plots.LIGHT_GREY), strict=True))
+LOOKS = (plots.GREEN, plots.ORANGE, plots.SKY, plots.LIGHT_GREY)
+COLOURS = dict(zip(VERDICTS, LOOKS, strict=True))
 
 
 def main() -> None:

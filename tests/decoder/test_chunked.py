@@ -258,6 +258,11 @@ def test_the_command_captures_and_the_file_is_read_back(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "of the scored tokens replay" in result.output
     trace = load_trace(tmp_path / "small.npz")
+    shown = CliRunner().invoke(carsim, ["trace", "info", str(tmp_path / "small.npz")]).output
+    assert trace.reused is not None
+    share = f"{trace.reused.mean():.1%} of all tokens take outputs of the previous frame"
+    assert share in " ".join(shown.split())
+    assert "9 forwards, 1 row of 12 tokens" in " ".join(shown.split())
     again = capture_chunks(recipe(videos=1))
     assert trace.reused is not None
     assert (trace.reused == again.reused).all()

@@ -40,6 +40,12 @@ SECOND_NETWORK = "transformer_2"
 LIBRARIES = ("diffusers", "transformers")
 """Libraries whose classes may be parts."""
 
+LOOPS = {
+    "closed": "closed: tokens that replay take other outputs",
+    "open": "open: hooks only look, and nothing is replayed",
+}
+"""Ways in which decisions act, as a trace says them."""
+
 _CURE = "name a folder that save_pretrained of a pipeline of diffusers wrote"
 
 
@@ -137,6 +143,7 @@ def capture_pipeline(
         dense=recipe.dense,
         range_tokens=recipe.range_tokens,
         polynomial=recipe.polynomial,
+        is_closed=recipe.loop == "closed",
         steps=recipe.steps,
     )
     pipeline = loaded.pipeline
@@ -214,7 +221,7 @@ def _meta(
     written = recipe.model_dump(mode="json")
     sizes = {name: written[name] for name in ("height", "width", "frames", "guidance_scale")}
     content: dict[str, Any] = {
-        "loop": "open: hooks only look, and nothing is replayed",
+        "loop": LOOPS[recipe.loop],
         "software": loaded.software,
         "clips": [{"prompt": prompt} for prompt in recipe.prompts],
         "denoising_steps": recipe.steps,

@@ -15,7 +15,7 @@ BASELINE = Static()
 """Also what dense decoding and the first frame use: nothing is decided there."""
 
 DEFAULT = Drs()
-"""What a design takes that names none."""
+"""Schedule of a design that names none."""
 
 SCHEDULES: Registry[Schedule] = Registry(
     "schedule",
