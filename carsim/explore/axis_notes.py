@@ -88,7 +88,7 @@ def groups_without_effect(frame: "pd.DataFrame", axis: str, axes: Sequence[str])
         other_axes = pd.DataFrame(codes, index=tried.index)
         groups = pd.util.hash_pandas_object(other_axes, index=False).to_numpy()
     else:
-        groups = np.zeros(len(tried))  # pandas hashes no table without columns
+        groups = np.zeros(len(tried), dtype=np.uint64)  # pandas hashes no table without columns
     if (results.groupby(groups).nunique() > 1).any():
         return 0
     is_evaluated = tried["status"].isin(["ok", "misfit"])
