@@ -15,6 +15,7 @@ from carsim.decisions.trace.meta import (
     RangesMeta,
     TraceMeta,
 )
+from carsim.program.skips.all_layers import SkipAllLayers
 from carsim.workload.workload import ReuseSource
 
 Scores = NDArray[np.floating]
@@ -106,7 +107,7 @@ def trace_of_rows(
     scores = _in_single_precision(scores, tau)
     scores[0] = np.nan  # the first forward computes
     replays = exceeds(scores, tau)
-    decision = DecisionMeta(skip="all_layers", blocks=LAYER, holds=LAYER[-1:])
+    decision = DecisionMeta(skip=SkipAllLayers().kind, blocks=LAYER, holds=LAYER[-1:])
     changes = {"tau": tau, "rule": rule, "decisions": {TOKEN: decision}}
     meta = meta.model_copy(update={**changes, "schema_version": WIDER_VERSION})
     trace = Trace(replays, scores, meta)

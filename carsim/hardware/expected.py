@@ -80,9 +80,6 @@ OWN = "own"
 FORWARDS = "forwards gpu"
 """Population of published times of diffusion transformers on GPUs."""
 
-NO_FORWARDS = {"fpga": "an FPGA", "npu": "an NPU"}
-"""Kind of systems that has too few published times of such networks -> its name."""
-
 TRANSFERS = {
     "precision": "from another precision",
     "family": "from another family of models",
@@ -299,7 +296,7 @@ def expected_of_forwards(
     kind = technology.published_kind(overheads.control)
     remark = ""
     if kind.name != "gpu":
-        remark = f"none is {NO_FORWARDS.get(kind.name) or kind.unpublished}"
+        remark = f"none is {kind.without_forwards or kind.unpublished}"
     elif splits:
         remark = "none was simulated with a mapping that splits matrices or heads"
     return replace(known, remark=remark)

@@ -214,7 +214,7 @@ class Asic(Technology, GrownSection):
         if control in ("gpu_stream", "gpu_graph"):
             return PublishedKind("gpu")
         if control == "npu_runtime":
-            return PublishedKind("npu")
+            return PublishedKind("npu", without_forwards="an NPU")
         return PublishedKind(self.kind, unpublished="an ASIC accelerator")
 
     @property

@@ -188,10 +188,13 @@ class PublishedKind(NamedTuple):
         name: ``fpga``, ``gpu``, ``npu``, or the kind of the technology.
         unpublished: Name of the design's own technology where no published system is of it; else
             empty.
+        without_forwards: Name of a system of the kind where no published time of a network whose
+            tokens pass all layers together is of it; else empty.
     """
 
     name: str
     unpublished: str = ""
+    without_forwards: str = ""
 
 
 class Technology(Section, ABC):

@@ -176,7 +176,7 @@ class Fpga(Technology):
 
     def published_kind(self, control: str | None) -> PublishedKind:
         """Published FPGA systems."""
-        return PublishedKind("fpga")
+        return PublishedKind("fpga", without_forwards="an FPGA")
 
     def check_board(self, board: AnyBoard) -> None:
         """Refuse a board without one of the four counts."""

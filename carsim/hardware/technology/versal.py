@@ -71,7 +71,7 @@ class Versal(Fpga):
 
     def published_kind(self, control: str | None) -> PublishedKind:
         """Published FPGA systems, none of which is a Versal."""
-        return PublishedKind("fpga", unpublished="a Versal")
+        return PublishedKind("fpga", unpublished="a Versal", without_forwards="an FPGA")
 
     @property
     def energy_preset(self) -> str:
