@@ -69,7 +69,8 @@ def capture(recipes: tuple[Path, ...], out: Path | None, **given: Any) -> None:
     by a pipeline of diffusers (weights: {diffusers: FOLDER}, extra diffusers), or a video in chunks
     by a small diffusion transformer (network, chunks).
     """
-    taus, ratio = given["taus"], given["calibrate"]
+    taus = given["taus"]
+    ratio = given["calibrate"]
     if any(map(isnan, taus)):
         raise click.UsageError("--tau: expected a number, got nan")
     if given["codes"]:
@@ -84,8 +85,10 @@ def capture(recipes: tuple[Path, ...], out: Path | None, **given: Any) -> None:
     roots = given["also_from"]
     parsed = [(path, parse_recipe(read_mapping(path), path, also_from=roots)) for path in recipes]
     if ratio is None:
-        asked = [job for path, recipe in parsed for job in _jobs(path, recipe, taus)]
-        _capture_all(asked, out, given["overwrite"], given["workers"], given["device"])
+        jobs: list[_Job] = []
+        for path, recipe in parsed:
+            jobs += _jobs(path, recipe, taus)
+        _capture_all(jobs, out, given["overwrite"], given["workers"], given["device"])
     elif taus:
         raise click.UsageError("--calibrate searches a tau, and takes no --tau")
     else:
@@ -102,7 +105,8 @@ class _Job(NamedTuple):
 
 def _jobs(path: Path, recipe: "AnyRecipe", taus: Sequence[float]) -> list[_Job]:
     """The recipe at each threshold, with a file of its own; as it is where there is none."""
-    output, jobs = Path(recipe.output), []
+    output = Path(recipe.output)
+    jobs = []
     for tau in taus:
         named = f"{output.stem}_tau{tau:g}{output.suffix}"
         changed = recipe.model_copy(update={"tau": tau, "output": named})

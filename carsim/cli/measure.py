@@ -10,7 +10,8 @@ from carsim.base.text import Table, number
 from carsim.cli.console import progress_bar, say, show_json
 from carsim.cli.options import JSON, FiniteRange
 
-MOST_ROWS, MOST_WORKERS = 64, 64
+MOST_ROWS = 64
+MOST_WORKERS = 64
 
 
 class Counts(click.ParamType[tuple[int, ...]]):
@@ -19,7 +20,8 @@ class Counts(click.ParamType[tuple[int, ...]]):
     name = "numbers"
 
     def __init__(self, least: int, most: int) -> None:
-        self.least, self.most = least, most
+        self.least = least
+        self.most = most
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None

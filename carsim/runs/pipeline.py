@@ -70,7 +70,8 @@ def run(
     if work is not None and work.kind in SAMPLES:
         design = for_work(design, work)
     sources = replace(sources_of(design, traces, work, resample_seed), replays=replays)
-    sources.check_sets(video := sources.video)
+    video = sources.video
+    sources.check_sets(video)
     fit = fit_of(design, sources, video)
     if not (allow_misfit or fit.fits):
         cures = "; ".join(fit.cures)
@@ -79,10 +80,12 @@ def run(
     phases = Phases(Hardware(design), fidelity)
     rows = _simulated(design, sources, video, fit, phases)
     by_token = sources.reuse is not None
-    own = own_variant(design, replays=sources.replays_any, by_token=by_token)
-    index = next(i for i, row in enumerate(rows) if row.variant.is_same(own))
+    chosen = own_variant(design, replays=sources.replays_any, by_token=by_token)
+    index = next(i for i, row in enumerate(rows) if row.variant.is_same(chosen))
     rows.append(bound_of(rows[index], fit))
-    taken, interpolated = phases.simulated, phases.interpolated
+    # What follows asks the solver for further phases, which are not those of the rows.
+    phases_simulated = phases.simulated
+    interpolated = phases.interpolated
     # Ratios of latencies are the solver's, at whatever fidelity the latencies are.
     solved = phases if fidelity == SOLVED else Phases(phases.hw)
     rows = _with_interval(rows, index, solved.hw)
@@ -99,7 +102,7 @@ def run(
         head_seconds=head_cycles / (design.board.fabric_clock_mhz * 1e6),
         traces=tuple((trace.title, trace.sha256) for trace in sources.traces),
         seed=0 if resample_seed is None else resample_seed,
-        phases_simulated=taken,
+        phases_simulated=phases_simulated,
         interpolated=interpolated,
         head_misfits=_head_misfits(design, sources, video),
     )
@@ -124,8 +127,10 @@ def sources_of(
         raise InputError("`trace`", "says what is decoded, and so does `workload`", "give one")
     work = workload or Workload(design.model.makes)
     check_sample(design)
-    given = (t if isinstance(t, Trace) else load_trace(t) for t in traces or work.traces)
-    loaded = [*map(as_own, given)] or [stated_trace(work, design.model, policy.batch)]
+    sources = traces or work.traces
+    loaded = [as_own(s if isinstance(s, Trace) else load_trace(s)) for s in sources]
+    if not loaded:
+        loaded.append(stated_trace(work, design.model, policy.batch))
     for trace in loaded:
         if trace.meta.steps is not None:
             problem = (
@@ -133,12 +138,14 @@ def sources_of(
             )
             raise InputError(trace.name, problem, "take a trace without kinds of steps")
         check_forwards(design, trace)
-    asked = policy.batch, policy.tau, policy.decision_scope, policy.tokens_per_step
     return Sources(
         loaded,
         design.model,
-        *asked,
-        resample_seed,
+        batch=policy.batch,
+        tau=policy.tau,
+        scope=policy.decision_scope,
+        tokens_per_step=policy.tokens_per_step,
+        resample_seed=resample_seed,
         skip=policy.skip.kind,
         skips_mlp_alone=skips_mlp_alone(design.model, policy.skip),
         skipped=skipped_by_decision(design.model, policy.skip),
@@ -246,7 +253,8 @@ def _with_interval(rows: list[RowResult], index: int, hw: Hardware) -> list[RowR
     ends = at_bandwidth_ends(hw)
     if ends is None:
         return rows
-    widened, bound = [], rows[-1]
+    widened = []
+    bound = rows[-1]
     for row in rows[:-1]:
         plan = row.simulation.plan
         factors = bandwidth_factors(plan, row.batches, ends)
