@@ -158,8 +158,8 @@ def _write_codes(videos: tuple[Path, ...], out: Path, overwrite: bool) -> None:
 
     refuse_existing(out, overwrite=overwrite)
     codebook = load_codebook(traces_folder() / "codebook_512.npz")
-    found = save_codes(videos, codebook, out, overwrite=overwrite)
-    scenes = ", ".join(f"{name} ({frames} frames)" for name, frames in found.items())
+    frames_of_scene = save_codes(videos, codebook, out, overwrite=overwrite)
+    scenes = ", ".join(f"{name} ({frames} frames)" for name, frames in frames_of_scene.items())
     say(f"{out}: {scenes}; name it as scenes of a recipe")
 
 
@@ -177,10 +177,10 @@ def _calibrate(parsed: "list[tuple[Path, AnyRecipe]]", ratio: float, workers: in
         check_needs(recipe.model_copy(update={"quality": None}), path.parent)
     for path, recipe in recipes:
         with progress_bar(f"decoding {recipe.name}") as progress:
-            found = search_tau(recipe, path.parent, ratio, workers=workers, progress=progress)
+            best = search_tau(recipe, path.parent, ratio, workers=workers, progress=progress)
         say(
-            f"tau: {found.tau}  # {recipe.name} replays {found.ratio:.1%} of eligible steps, found "
-            f"in {found.decodings} decodings"
+            f"tau: {best.tau}  # {recipe.name} replays {best.ratio:.1%} of eligible steps, found "
+            f"in {best.decodings} decodings"
         )
 
 
@@ -202,7 +202,8 @@ def _save(target: Path, trace: "Trace", overwrite: bool) -> None:
         return
     overall, eligible = replay_ratio(decisions_of(saved).replay, saved.tokens_per_frame)
     if not overall and np.isfinite(np.asarray(saved.meta.tau, float)).any():
-        low, high = np.nanmin(saved.tas), np.nanmax(saved.tas)
+        low = np.nanmin(saved.tas)
+        high = np.nanmax(saved.tas)
         say(
             f"warning: nothing replays, as scores lie between {low:.3g} and {high:.3g}; "
             "--calibrate RATIO finds a tau"
@@ -252,6 +253,7 @@ def _share_of_tokens(trace: "Trace") -> tuple[float, str]:
         median = np.nanmedian(trace.range_tas)
         say(f"half of the scores lie above {median:.3g}: about half of the tokens replay at it")
     if not 0 < share < 1 and scored.any():
-        low, high = np.nanmin(trace.range_tas), np.nanmax(trace.range_tas)
+        low = np.nanmin(trace.range_tas)
+        high = np.nanmax(trace.range_tas)
         say(f"warning: all tokens decide alike, as scores lie between {low:.3g} and {high:.3g}")
     return share, "the scored tokens"

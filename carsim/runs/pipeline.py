@@ -73,10 +73,8 @@ def run(
     video = sources.video
     sources.check_sets(video)
     fit = fit_of(design, sources, video)
-    if not (allow_misfit or fit.fits):
-        cures = "; ".join(fit.cures)
-        cure = f"{cures}; or set `allow_misfit` to simulate it all the same"
-        raise MisfitError(design.name, "does not fit: " + "; ".join(fit.misfits), cure)
+    if not allow_misfit:
+        _refuse_misfit(design, fit)
     phases = Phases(Hardware(design), fidelity)
     rows = _simulated(design, sources, video, fit, phases)
     by_token = sources.reuse is not None
@@ -106,6 +104,18 @@ def run(
         interpolated=interpolated,
         head_misfits=_head_misfits(design, sources, video),
     )
+
+
+def _refuse_misfit(design: Design, fit: FitReport) -> None:
+    """Refuse a design that does not fit its board.
+
+    Raises:
+        MisfitError: It does not fit.
+    """
+    if not fit.fits:
+        cures = "; ".join(fit.cures)
+        cure = f"{cures}; or set `allow_misfit` to simulate it all the same"
+        raise MisfitError(design.name, "does not fit: " + "; ".join(fit.misfits), cure)
 
 
 def sources_of(

@@ -42,10 +42,12 @@ DETAILED_LAYER_STEPS = 256
 MOST_GROUPS = 12
 """Up to so many layer-steps, an operand is cut into several groups of tiles, at most so many."""
 
-STEPS, PHASES = "steps", "phases"
+STEPS = "steps"
+PHASES = "phases"
 """Tracks above those of the hardware."""
 
-BUSY_CORES, FULL_SLOTS = "busy cores", "full slots"
+BUSY_CORES = "busy cores"
+FULL_SLOTS = "full slots"
 """Counters."""
 
 
