@@ -26,6 +26,7 @@ from carsim.report.screen import (
     resource_now,
 )
 from carsim.report.stored import StoredPolicy, StoredRun
+from carsim.workload.sample import Sample
 
 
 class Equation(NamedTuple):
@@ -159,22 +160,7 @@ def _work(run: StoredRun) -> Iterator[Equation]:
     per_step = run.spec().policy.tokens_per_step
     sample = run.spec().model.sample
     if sample is not None:
-        if sample.irregular:
-            yield Equation(
-                "forwards",
-                f"those of {sample.in_words}",
-                f"{sample.forwards}",
-                value=sample.forwards,
-                printed=video.steps,
-            )
-            return
-        yield Equation(
-            "forwards",
-            "chunks x forwards of a chunk, or of the whole sample",
-            f"{sample.chunks} x {sample.forwards_per_chunk}",
-            value=sample.forwards,
-            printed=video.steps,
-        )
+        yield _forwards(sample, video.steps)
         return
     yield Equation(
         "decode steps",
@@ -183,6 +169,30 @@ def _work(run: StoredRun) -> Iterator[Equation]:
         value=video.frames * video.tokens_per_frame / per_step,
         printed=video.steps,
     )
+
+
+def _forwards(sample: Sample, printed: int) -> Equation:
+    """The forwards of a sample.
+
+    Args:
+        sample: The sample.
+        printed: Forwards that the run has.
+    """
+    formula = "chunks x forwards of a chunk, or of the whole sample"
+    numbers = f"{sample.chunks} x {sample.forwards_per_chunk}"
+    value = sample.chunks * sample.forwards_per_chunk
+    if sample.in_flight > 1:
+        levels = sample.in_flight
+        clean = sample.chunks * sample.clean
+        formula = "(chunks + levels - 1) x steps / levels + clean forwards"
+        numbers = f"({sample.chunks} + {levels} - 1) x {sample.steps} / {levels} + {clean}"
+        value = (sample.chunks + levels - 1) * sample.steps // levels + clean
+    elif sample.prompts > 1:
+        renewed = sample.forwards - value
+        formula = "chunks x forwards of a chunk + those that renew the window"
+        numbers = f"{numbers} + {renewed}"
+        value += renewed
+    return Equation("forwards", formula, numbers, value=value, printed=printed)
 
 
 def _policy(run: StoredRun) -> Iterator[Equation]:

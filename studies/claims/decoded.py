@@ -13,13 +13,18 @@ table has the command, seed and date with which it was made:
 * ``bits``: W4A4 with and without polishing and compensation, by scene;
 * ``rounding``: weights of 4 bits rounded to the nearest value or by reconstruction, over three
   frames after the first, by scene;
-* ``prompts``: AnnCA on prompts of 512 bytes against dense decoding and random tokens, by scene;
+* ``prompts``: AnnCA on prompts of 512 bytes against dense decoding and random tokens, by scene,
+  with the shares of the prompt that it reads and that hold the mass;
+* ``prompt_machines``: seconds a video under AnnCA on such prompts, by machine;
+* ``looked``: what dense decoding shows, by scene: similarity of queries and keys over frames, the
+  bound of DraftAttention's mask, and by how much MLPs stretch a change;
+* ``pooling``: draft attention whose queries are pooled, too, by scene;
+* ``stack``: seconds a video and keys read under TempCache, AnnSA, AnnCA and all three;
 * ``rollout``: tokens that TempCache holds and reads in each of 32 frames, by scene.
 """
 
 import argparse
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,8 +32,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from carsim.decisions.attention import AnnCa, TempCache
+from carsim.decisions.attention import TempCache
 from carsim.decoder.content import TOKENS_PER_FRAME
+from studies.claims.draft_map import DraftMaps
+from studies.claims.evolving import Evolving
+from studies.claims.operators import Stretching
+from studies.claims.pooling import pooling_table
+from studies.claims.prompting import machine_table, prompt_table
+from studies.claims.stacking import stack_table
 from studies.content import CLIPS, TUNING, Row, rows_of
 from studies.league import cells
 from studies.ranks import spearman
@@ -42,7 +53,6 @@ TAUS = (0.0, -0.5, -1.0, -2.0, -4.0, -8.0)
 """FastCar's ablation."""
 
 SEED = 0
-PROMPT = 512
 ROUNDED_FRAMES = 4
 """Frames of the table ``rounding``: the first, and three that are measured."""
 
@@ -178,20 +188,21 @@ def rounding_table(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
     return pd.DataFrame([over_dense(bench, row, who) for row in rows])
 
 
-def prompt_table(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
-    """AnnCA on captions that are repeated until they have 512 bytes: a row for each scene.
+def looked_table(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
+    """What dense decoding shows of queries, keys, maps and MLPs: a row for each scene."""
+    table = []
+    for row in rows_of(clips):
+        lookers = (Evolving(archive.config, len(row.prompt)), DraftMaps(), Stretching())
 
-    ``read`` is the mean share of the prompt that is read after frame 0.
-    """
-    bench, table = cells.bench(), []
-    own = cells.Contestant("AnnCA", "8 bit", AnnCa(bits=8))
-    who = {"ann_ca": own, "random": replace(own, floor="keys")}
-    for short in rows_of(clips):
-        row = replace(short, prompt=(short.prompt * PROMPT)[:PROMPT])
-        tokens = bench.cell(own, row)["tokens"][TOKENS_PER_FRAME:].mean(axis=(1, 2))
-        context = PROMPT + 1 + np.arange(TOKENS_PER_FRAME, len(row.codes))
-        read = 1 - (context - tokens).mean() / PROMPT
-        table.append({**over_dense(bench, row, who), "read": read})
+        def look(seen: Seen, lookers: tuple[Any, ...] = lookers) -> None:
+            for looker in lookers:
+                looker.look(seen)
+
+        archive.decoder.decode(None, row.prompt, row.codes, look=look)
+        line: dict[str, object] = {"clip": row.clip}
+        for looker in lookers:
+            line.update(looker.figures())
+        table.append(line)
     return pd.DataFrame(table)
 
 
@@ -220,6 +231,10 @@ TABLES: dict[str, Callable[[Archive, tuple[str, ...]], pd.DataFrame]] = {
     "bits": bits_table,
     "rounding": rounding_table,
     "prompts": prompt_table,
+    "prompt_machines": machine_table,
+    "looked": looked_table,
+    "pooling": pooling_table,
+    "stack": stack_table,
     "rollout": rollout_table,
 }
 
