@@ -58,9 +58,11 @@ def reconstructed(w: Array, x: Array, grouped: Grouped) -> Array:
     """
     if grouped.bits == 16:
         return w
-    lower, upper = (values.T.astype(np.float64) for values in neighbours(w.T, grouped))
-    exact = w.astype(np.float64)
-    change = rounded(w.T, grouped).T.astype(np.float64) - exact
+    below, above = neighbours(w.T, grouped)
+    lower: Array = below.T.astype(np.float64)
+    upper: Array = above.T.astype(np.float64)
+    exact: Array = w.astype(np.float64)
+    change: Array = rounded(w.T, grouped).T.astype(np.float64) - exact
     change = _descend(change, lower - exact, upper - exact, input_moments(x))
     # Values of the grid are taken from where they are known exactly.
     is_upper = np.abs(change - (upper - exact)) < np.abs(change - (lower - exact))
