@@ -55,9 +55,9 @@ def checked(method: Callable[..., Any], place: str, check: Check) -> Callable[..
     name = getattr(method, "__name__", "value")
 
     @wraps(method)
-    def call(*arguments: Any, **named: Any) -> Any:
+    def call(*arguments: Any, **keywords: Any) -> Any:
         try:
-            answer = method(*arguments, **named)
+            answer = method(*arguments, **keywords)
             if isgenerator(answer):
                 answer = tuple(answer)
         except CarsimError:
@@ -65,7 +65,7 @@ def checked(method: Callable[..., Any], place: str, check: Check) -> Callable[..
         except (Exception, SystemExit) as error:
             problem = f"{name}() fails ({told(error)}){line_of(error, method)}"
             raise PluginError(place, problem, CURE) from error
-        problem = _problem(check, answer, arguments, named)
+        problem = _problem(check, answer, arguments, keywords)
         if problem:
             raise PluginError(place, f"{name}() {problem}", CURE)
         return answer
@@ -96,10 +96,10 @@ def told(error: BaseException) -> str:
 
 
 def _problem(
-    check: Check, answer: Any, arguments: tuple[Any, ...], named: Mapping[str, Any]
+    check: Check, answer: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]
 ) -> str:
     """Words of a check; an answer that it cannot even look at is of the wrong type."""
     try:
-        return check(answer, *arguments, **named)
+        return check(answer, *arguments, **keywords)
     except (TypeError, ValueError, AttributeError) as error:
         return f"gives {type(answer).__name__}, which is not what its contract says ({error})"

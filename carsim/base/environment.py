@@ -104,8 +104,11 @@ def install_command(extra: str) -> str:
     """
     from importlib.metadata import requires
 
-    stated = (each.replace('"', "'").partition("; extra == ") for each in requires("carsim") or ())
-    wanted = [library for library, _, of in stated if of.strip("'") == extra]
+    wanted = []
+    for requirement in requires("carsim") or ():
+        library, _, its_extra = requirement.replace('"', "'").partition("; extra == ")
+        if its_extra.strip("'") == extra:
+            wanted.append(library)
     return shlex.join([sys.executable or "python", "-m", "pip", "install", *wanted])
 
 

@@ -33,11 +33,13 @@ class InputError(CarsimError):
     """
 
     def __init__(self, place: str, problem: str, cure: str = "") -> None:
-        self.place, self.problem, self.cure = place, problem, cure
+        self.place = place
+        self.problem = problem
+        self.cure = cure
         super().__init__(f"{place}: {problem}" + (f"; {cure}" if cure else ""))
 
     def named(self, names: Mapping[str, str] | None = None) -> Self:
-        """The same in words of another surface, which has no parameters.
+        """The error in words of another surface, which has no parameters.
 
         Args:
             names: Names in place of parameters in backquotes; others stay without backquotes, and
@@ -47,15 +49,17 @@ class InputError(CarsimError):
         >>> str(error.named()), str(error.named({"overrides": "change"}))
         ('machine.cores: got 0; or set fidelity', 'change machine.cores: got 0; or set fidelity')
         """
-        known = {"overrides": "", **(names or {})}
+        new_names = {"overrides": "", **(names or {})}
 
-        def renamed(match: re.Match[str]) -> str:
+        def new_name(match: re.Match[str]) -> str:
             # Without a name, the space behind it goes, too.
-            name = known.get(match[1], match[1])
+            name = new_names.get(match[1], match[1])
             return f"{name}{match[2]}" if name else ""
 
-        texts = (self.place, self.problem, self.cure)
-        return type(self)(*(re.sub(r"`(\w+)`( ?)", renamed, text).strip() for text in texts))
+        def renamed(text: str) -> str:
+            return re.sub(r"`(\w+)`( ?)", new_name, text).strip()
+
+        return type(self)(renamed(self.place), renamed(self.problem), renamed(self.cure))
 
     def __reduce__(self) -> tuple[type["InputError"], tuple[str, str, str]]:
         """Survive the way back from a worker process."""

@@ -145,9 +145,14 @@ def hidden(path: Path, what: str) -> Path:
 def leftovers(path: Path, what: str) -> list[Path]:
     """Files that ended processes of this machine have left under :func:`hidden` names."""
     start = f".{path.name}.{node()}."
-    found = (each for each in path.parent.iterdir() if each.name.startswith(start))
-    pids = {each: each.name[len(start) :].removesuffix(f".{what}") for each in found}
-    return [each for each, pid in pids.items() if pid.isdecimal() and not _is_alive(int(pid))]
+    left = []
+    for file in path.parent.iterdir():
+        if not file.name.startswith(start):
+            continue
+        pid = file.name.removeprefix(start).removesuffix(f".{what}")
+        if pid.isdecimal() and not _is_alive(int(pid)):
+            left.append(file)
+    return left
 
 
 @contextmanager

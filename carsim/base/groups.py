@@ -13,7 +13,7 @@ def grouped(items: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
     >>> grouped([("b", 1), ("a", 2), ("b", 3)])
     {'b': [1, 3], 'a': [2]}
     """
-    found: dict[K, list[T]] = {}
+    values_of: dict[K, list[T]] = {}
     for name, value in items:
-        found.setdefault(name, []).append(value)
-    return found
+        values_of.setdefault(name, []).append(value)
+    return values_of

@@ -41,7 +41,8 @@ def check_guarded() -> None:
         frame = frame.f_back
     if frame is None:
         return
-    file, line = frame.f_code.co_filename, frame.f_lineno
+    file = frame.f_code.co_filename
+    line = frame.f_lineno
     if getattr(sys.modules.get("__main__"), "__file__", None) is None:
         return  # a prompt or a notebook, which processes do not import
     try:
@@ -88,7 +89,8 @@ def fail_if_killed(pool: ProcessPoolExecutor, under_way: Iterable[Future[Any]]) 
     Returns:
         Whether a process was killed.
     """
-    if all(each.is_alive() for each in [*(pool._processes or {}).values()]):
+    processes = list((pool._processes or {}).values())
+    if all(process.is_alive() for process in processes):
         return False
     end_broken(pool)
     for future in under_way:
@@ -100,8 +102,8 @@ def fail_if_killed(pool: ProcessPoolExecutor, under_way: Iterable[Future[Any]]) 
 def end_broken(pool: ProcessPoolExecutor) -> None:
     """End a pool of which a process was killed."""
     # One that was being started as the others were ended would be waited for without end.
-    for left in [*(pool._processes or {}).values()]:
-        left.kill()
+    for process in list((pool._processes or {}).values()):
+        process.kill()
     results: Any = pool._result_queue
     if results is not None:
         results._writer.close()  # as all others are closed now, no rest is waited for

@@ -81,8 +81,10 @@ class Registry(UserDict[str, Kind]):
 
     def __setitem__(self, name: str, kind: Kind) -> None:
         self._refuse_shipped(name)
-        if (own := self._name_of(kind)) != name:
-            raise InputError(f"{self.role} {shown(name)}", f"calls itself {shown(own)}", "agree")
+        kind_name = self._name_of(kind)
+        if kind_name != name:
+            problem = f"calls itself {shown(kind_name)}"
+            raise InputError(f"{self.role} {shown(name)}", problem, "agree")
         if self._checks:
             kind_class = kind if isinstance(kind, type) else type(kind)
             check_answers(kind_class, self.role, name, self._checks)
@@ -116,14 +118,20 @@ class Registry(UserDict[str, Kind]):
         """
         if isinstance(name, str) and name in self:
             return self.data[name]
-        raise InputError(place, *self.unknown(name))
+        problem, cure = self.unknown(name)
+        raise InputError(place, problem, cure)
 
     def unknown(self, name: object) -> tuple[str, str]:
         """Problem and cure of a name that is not in the registry."""
-        words = {*str(name).split("_")}
-        titles = {each: {*str(getattr(kind, "title", "-")).split()} for each, kind in self.items()}
-        titled = (each for each, title in titles.items() if title <= words)
-        cure = choose(next(titled, name), self.data, "known are")
+        # A name that has all words of a kind's title means that kind.
+        words = set(str(name).split("_"))
+        meant = name
+        for kind_name, kind in self.items():
+            title_words = set(str(getattr(kind, "title", "-")).split())
+            if title_words <= words:
+                meant = kind_name
+                break
+        cure = choose(meant, self.data, "known are")
         return f"no {self.role} {shown(name)}", f"{cure}; a plugin may add it (`plugins`)"
 
     def follow(self, follower: Callable[[Kind], object]) -> None:
@@ -138,7 +146,10 @@ class Registry(UserDict[str, Kind]):
 
 def outside_kinds() -> frozenset[tuple[str, str]]:
     """(Role, name) of all kinds from outside in this process."""
-    return frozenset((role, name) for role, each in Registry.roles.items() for name in each.outside)
+    kinds: set[tuple[str, str]] = set()
+    for role, registry in Registry.roles.items():
+        kinds.update((role, name) for name in registry.outside)
+    return frozenset(kinds)
 
 
 def field_name(kind: Any) -> str:
@@ -151,8 +162,8 @@ def field_name(kind: Any) -> str:
     name = str(field.default)
     is_literal = get_origin(field.annotation) is Literal
     if is_literal and name not in get_args(field.annotation):
-        taken = " or ".join(map(shown, get_args(field.annotation)))
-        problem = f"its field `kind` takes {taken} alone"
+        accepted = " or ".join(map(shown, get_args(field.annotation)))
+        problem = f"its field `kind` takes {accepted} alone"
         cure = f'write kind: Literal["{name}"] = "{name}"'
         raise InputError(f"{kind.__name__} {shown(name)}", problem, cure)
     return name

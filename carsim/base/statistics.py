@@ -48,7 +48,8 @@ class Interval:
         def plain(value: float, sign: str = "-") -> str:
             return f"{round(value, digits) + 0.0:{sign}.{digits}f}"  # no minus before zero
 
-        low, high = plain(self.low), plain(self.high)
+        low = plain(self.low)
+        high = plain(self.high)
         ends = "" if isnan(self.low) or low == high else f" [{low}, {high}]"
         return f"{plain(self.mean, '+')}{unit}{ends}"
 
@@ -81,6 +82,7 @@ def bootstrap_mean(values: Sequence[float], *, seed: int = 0, level: float = LEV
 
 @lru_cache(maxsize=256)  # a sweep asks for those of its traces again with every point
 def _bootstrapped(values: tuple[float, ...], seed: int, level: float) -> Interval:
+    """Mean and interval, as of :func:`bootstrap_mean`."""
     cases = np.array(values)
     mean = float(cases.mean())
     if cases.size == 1:
@@ -96,7 +98,8 @@ def wilson(successes: int, trials: int) -> Interval:
     >>> wilson(90, 100).text()
     '+0.900 [0.826, 0.945]'
     """
-    z, share = 1.96, successes / trials
+    z = 1.96
+    share = successes / trials
     middle = (share + z * z / (2 * trials)) / (1 + z * z / trials)
     spread = sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
     half = z / (1 + z * z / trials) * spread

@@ -191,8 +191,8 @@ def text_bar(share: float, most: int) -> str:
     ('\u2588\u2588\u2588\u2588', '\u2588\u2588', 2)
     """
     eighths = round(8 * most * min(1.0, max(0.0, share)))
-    whole, rest = divmod(eighths, 8)
-    return "\u2588" * whole + (EIGHTHS[rest] if rest else "")
+    full_characters, rest = divmod(eighths, 8)
+    return "\u2588" * full_characters + (EIGHTHS[rest] if rest else "")
 
 
 BAR = "bar"
@@ -214,7 +214,8 @@ class Figure(str):
     def __new__(cls, text: str, value: float | None, share: float | None = None) -> "Figure":
         """Text with its number."""
         figure = super().__new__(cls, text)
-        figure.value, figure.share = value, share
+        figure.value = value
+        figure.share = share
         return figure
 
 
@@ -258,36 +259,36 @@ class Table:
         """
         widths = self._plain_widths(width)
         rule = tuple("-" * column_width for column_width in widths)
-        return [
-            line
-            for row in (self.headings, rule, *self.rows)
-            for line in self._row_lines(row, widths)
-        ]
+        lines: list[str] = []
+        for row in (self.headings, rule, *self.rows):
+            lines += self._row_lines(row, widths)
+        return lines
 
     def _plain_widths(self, width: int) -> list[int]:
         """Characters of each column; headings of numbers are wrapped to the widest number."""
-        widths = [max(map(len, column)) for column in zip(self.headings, *self.rows, strict=True)]
-        for column in range(self.text_columns, len(widths)):
-            longest_word = max(map(len, self.headings[column].split()), default=0)
-            numbers = [len(row[column]) for row in self.rows]
-            widths[column] = max(longest_word, *numbers, 0)
+        widths = []
+        for column, heading in enumerate(self.headings):
+            is_text = column < self.text_columns
+            heading_words = [heading] if is_text else heading.split()
+            texts = heading_words + [row[column] for row in self.rows]
+            widths.append(max(map(len, texts), default=0))
         of_numbers = sum(2 + column_width for column_width in widths[self.text_columns :])
-        room = (width - of_numbers) // self.text_columns - 2
+        most_text = (width - of_numbers) // self.text_columns - 2
         for column in range(self.text_columns):
-            widths[column] = min(widths[column], max(LEAST_TEXT_WIDTH, room))
+            widths[column] = min(widths[column], max(LEAST_TEXT_WIDTH, most_text))
         return widths
 
     def _row_lines(self, row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
         """Lines of a row, each cell wrapped to the width of its column."""
-        cells = [
-            textwrap.wrap(cell, column_width) or [""]
-            for cell, column_width in zip(row, widths, strict=True)
-        ]
-        for line in zip_longest(*cells, fillvalue=""):
-            aligned = [
-                part.ljust(column_width) if column < self.text_columns else part.rjust(column_width)
-                for column, (part, column_width) in enumerate(zip(line, widths, strict=True))
-            ]
+        wrapped_cells = []
+        for cell, column_width in zip(row, widths, strict=True):
+            wrapped_cells.append(textwrap.wrap(cell, column_width) or [""])
+        for texts in zip_longest(*wrapped_cells, fillvalue=""):
+            aligned = []
+            for column, text in enumerate(texts):
+                is_text = column < self.text_columns
+                column_width = widths[column]
+                aligned.append(text.ljust(column_width) if is_text else text.rjust(column_width))
             yield "  ".join(aligned).rstrip()
 
 
@@ -345,10 +346,13 @@ def html_table(table: Table) -> str:
     >>> html_table(Table(("a", "b"), (("<x>", Figure("1,000", 1000.0)),))).splitlines()[3]
     '<tr><td>&lt;x&gt;</td><td class="number" data-value="1000.0">1,000</td></tr>'
     """
-    marks = (("marked", table.marked), ("strong", table.strong))
     lines = []
     for index, cells in enumerate(table.rows):
-        classes = [name for name, of in marks if index in of]
+        classes = []
+        if index in table.marked:
+            classes.append("marked")
+        if index in table.strong:
+            classes.append("strong")
         row_class = f' class="{" ".join(classes)}"' if classes else ""
         lines.append(f"<tr{row_class}>{_cells(cells, 'td', table.text_columns)}</tr>")
     head = f"<tr>{_cells(table.headings, 'th', table.text_columns)}</tr>"
@@ -356,6 +360,13 @@ def html_table(table: Table) -> str:
 
 
 def _cells(cells: Sequence[str], tag: str, text_columns: int) -> str:
+    """The cells of a row as HTML.
+
+    Args:
+        cells: The cells.
+        tag: ``td``, or ``th`` for headings.
+        text_columns: So many columns from the left hold text, the others numbers.
+    """
     texts = []
     for column, cell in enumerate(cells):
         attributes = "" if column < text_columns else ' class="number"'
@@ -363,7 +374,8 @@ def _cells(cells: Sequence[str], tag: str, text_columns: int) -> str:
             if cell.value is not None:
                 attributes += f' data-value="{float(cell.value)!r}"'
             if cell.share is not None:
-                attributes += f' style="--{BAR}: {100 * min(1.0, max(0.0, cell.share)):.1f}%"'
+                percent_of_bar = 100 * min(1.0, max(0.0, cell.share))
+                attributes += f' style="--{BAR}: {percent_of_bar:.1f}%"'
         text = html.escape(cell)
         if tag == "th":  # a heading may be broken within a name
             text = text.replace("_", "_<wbr>").replace(".", ".<wbr>")

@@ -133,9 +133,15 @@ def yaml_text(contents: Mapping[str, Any], *, is_short: bool = False) -> str:
         contents: The mapping.
         is_short: Innermost mappings stand in one line each.
     """
-    look: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 100}
-    look["default_flow_style"] = None if is_short else False
-    return str(yaml.dump(contents, Dumper=_Dumper, **look))
+    text = yaml.dump(
+        contents,
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=100,
+        default_flow_style=None if is_short else False,
+    )
+    return str(text)
 
 
 def parse_yaml(text: str, place: str) -> Any:
@@ -158,9 +164,11 @@ def parse_yaml(text: str, place: str) -> Any:
         mark = error.problem_mark or error.context_mark
         where = f"{place}:{mark.line + 1}" if mark and "\n" in text.rstrip() else place
         if isinstance(error, _Refusal):
-            problem, cure = str(error.problem), str(error.context)
+            problem = str(error.problem)
+            cure = str(error.context)
         elif isinstance(error, yaml.composer.ComposerError):
-            problem, cure = "holds several documents", "keep one"
+            problem = "holds several documents"
+            cure = "keep one"
         else:
             problem = f"not valid YAML: {error.problem}"
             has_tab = "'\\t'" in str(error.problem) or "tab character" in str(error.problem)
@@ -179,8 +187,8 @@ def line_of(text: str, *keys: str) -> int:
     """
     node: Any = yaml.compose(text, Loader=_StrictLoader)
     for key in keys:
-        at, node = next(pair for pair in node.value if pair[0].value == key)
-    return int(at.start_mark.line) + 1
+        key_node, node = next(pair for pair in node.value if pair[0].value == key)
+    return int(key_node.start_mark.line) + 1
 
 
 def shown(value: Any) -> str:

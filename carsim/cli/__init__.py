@@ -103,12 +103,14 @@ class LazyGroup(click.Group):
 
         Of a command that moved or is misspelt, say how it is written.
         """
-        known = self.list_commands(ctx)
-        if cmd_name not in ("", *known) and not cmd_name.startswith("-"):
+        commands = self.list_commands(ctx)
+        if cmd_name and cmd_name not in commands and not cmd_name.startswith("-"):
             moved = MOVED.get(cmd_name) if ctx.parent is None else None
-            hint = closest(cmd_name, known) or "there is no similar one"
-            said = f"it is now 'carsim {moved}'" if moved else hint.strip()
-            ctx.fail(f"No such command {cmd_name!r}; {said}")
+            if moved:
+                hint = f"it is now 'carsim {moved}'"
+            else:
+                hint = closest(cmd_name, commands).strip() or "there is no similar one"
+            ctx.fail(f"No such command {cmd_name!r}; {hint}")
         command = super().get_command(ctx, cmd_name)
         if cmd_name in self.lazy:
             command = getattr(importlib.import_module(f"carsim.cli.{cmd_name}"), cmd_name)
@@ -118,9 +120,12 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing any."""
-        told = {name: each.get_short_help_str(200) for name, each in self.commands.items()}
+        help_of = {}
+        for name, command in self.commands.items():
+            help_of[name] = command.get_short_help_str(200)
+        help_of |= self.lazy
         with formatter.section("Commands"):
-            formatter.write_dl(list((told | dict(self.lazy)).items()))
+            formatter.write_dl(list(help_of.items()))
 
 
 @click.command(
@@ -237,9 +242,9 @@ def complain(text: str) -> None:
 
 def _check(arguments: Sequence[str]) -> None:
     """Refuse what no file and no option can be called."""
-    for place, argument in enumerate(arguments, 1):
+    for number, argument in enumerate(arguments, start=1):
         if not argument:
-            raise InputError(f"argument {place}", "is empty", "leave it out, or fill it in")
+            raise InputError(f"argument {number}", "is empty", "leave it out, or fill it in")
         try:
             argument.encode()
         except UnicodeEncodeError:

@@ -1,5 +1,6 @@
 """``carsim calibrate``: overheads of a board from a few measured decoding speeds."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import zip_longest
 from pathlib import Path
@@ -15,7 +16,7 @@ from carsim.cli.console import say, show_json
 from carsim.cli.options import JSON, overriding
 
 if TYPE_CHECKING:
-    from carsim.runs.calibrate import MeasuredPoints
+    from carsim.runs.calibrate import Fit, MeasuredPoints
 
 POINT = ("workload", "tokens_per_s", "hardware_bound_error", "calibrated_error", "left_out_error")
 """Names of a point's figures in JSON."""
@@ -49,7 +50,7 @@ def calibrate(design: str, out: str | None, as_json: bool, **given: Any) -> None
     fit, and the section machine.overheads for the design. A design includes the file that --out
     writes as machine.overheads.from.
     """
-    from carsim.runs.calibrate import Constants, fit, measured_points
+    from carsim.runs.calibrate import fit, measured_points
 
     if out is not None and Path(out).exists():
         raise InputError(out, "exists already", "name another file")
@@ -57,37 +58,73 @@ def calibrate(design: str, out: str | None, as_json: bool, **given: Any) -> None
     if given["kernels"] is not None:
         _show_kernels(measured, given["kernels"], given["runtime"] or "", out, as_json=as_json)
         return
-    found = fit(measured.points)
-    section = found.overheads(given["runtime"] or "").model_dump(mode="json", exclude_defaults=True)
+    fitted = fit(measured.points)
+    overheads = fitted.overheads(given["runtime"] or "")
+    section = overheads.model_dump(mode="json", exclude_defaults=True)
     if out is not None:
         write_whole(Path(out), yaml_text(section, is_short=True))
-    bound = Constants()
-    errors = [
-        (point.text, point.tokens_per_s, point.error(bound), fitted, left_out)
-        for point, fitted, left_out in zip_longest(found.points, found.errors, found.left_out)
-    ]
     if as_json:
-        document = {"overheads": section, "residual": found.residual}
-        notes = [*measured.notes, *found.notes, *([found.assumption] if found.assumption else [])]
-        document |= {"left_out_error": found.left_out_error, "notes": notes}
-        show_json(document | {"points": [dict(zip(POINT, of, strict=True)) for of in errors]})
+        show_json(_fit_document(measured, fitted, section))
         return
-    lines = [
-        (text, number(speed), *("-" if each is None else signed_percent(each) for each in of))
-        for text, speed, *of in errors
-    ]
-    heading = ("measured at", "tokens/s", "no overhead", "calibrated", "left out")
-    error = found.left_out_error
-    mean = "unknown from one point" if error is None else f"{100 * error:.1f} %"
-    summary = f"Mean error of the fit: {100 * found.residual:.1f} %; of points left out: {mean}."
-    say(Table(heading, tuple(lines)), summary)
-    click.echo(yaml_text({"machine": {"overheads": section}}, is_short=True), nl=False)
-    for note in (*measured.notes, *found.notes):
-        click.echo(f"warning: {note}", err=True)
-    if found.assumption is not None:
-        click.echo(f"note: {found.assumption}", err=True)
+    _show_fit(measured, fitted, section)
     if out is not None:
         say(f"Written to {out}")
+
+
+def _points(fitted: "Fit") -> Iterator[tuple[Any, ...]]:
+    """Of each point: its text, its speed, and its errors without overhead, fitted, and left out."""
+    from carsim.runs.calibrate import Constants
+
+    no_overhead = Constants()
+    for point, error, left_out in zip_longest(fitted.points, fitted.errors, fitted.left_out):
+        yield point.text, point.tokens_per_s, point.error(no_overhead), error, left_out
+
+
+def _fit_document(
+    measured: "MeasuredPoints", fitted: "Fit", section: dict[str, Any]
+) -> dict[str, Any]:
+    """A fit as plain data.
+
+    Args:
+        measured: The measured speeds.
+        fitted: The fit.
+        section: Its overheads as a section of a design.
+    """
+    notes = [*measured.notes, *fitted.notes]
+    if fitted.assumption:
+        notes.append(fitted.assumption)
+    return {
+        "overheads": section,
+        "residual": fitted.residual,
+        "left_out_error": fitted.left_out_error,
+        "notes": notes,
+        "points": [dict(zip(POINT, point, strict=True)) for point in _points(fitted)],
+    }
+
+
+def _show_fit(measured: "MeasuredPoints", fitted: "Fit", section: dict[str, Any]) -> None:
+    """Print a fit with the errors of its points, its section, and warnings.
+
+    Args:
+        measured: The measured speeds.
+        fitted: The fit.
+        section: Its overheads as a section of a design.
+    """
+    rows = []
+    for text, speed, *errors in _points(fitted):
+        error_texts = ["-" if error is None else signed_percent(error) for error in errors]
+        rows.append((text, number(speed), *error_texts))
+    heading = ("measured at", "tokens/s", "no overhead", "calibrated", "left out")
+    mean = "unknown from one point"
+    if fitted.left_out_error is not None:
+        mean = f"{100 * fitted.left_out_error:.1f} %"
+    summary = f"Mean error of the fit: {100 * fitted.residual:.1f} %; of points left out: {mean}."
+    say(Table(heading, tuple(rows)), summary)
+    click.echo(yaml_text({"machine": {"overheads": section}}, is_short=True), nl=False)
+    for note in (*measured.notes, *fitted.notes):
+        click.echo(f"warning: {note}", err=True)
+    if fitted.assumption is not None:
+        click.echo(f"note: {fitted.assumption}", err=True)
 
 
 def _show_kernels(
@@ -105,18 +142,23 @@ def _show_kernels(
     from carsim.runs.kernel_times import kernels_of_batches, kernels_of_blocks
 
     if source == "batches":
-        found = kernels_of_batches(measured.points)
+        kernels = kernels_of_batches(measured.points)
     else:
-        found = kernels_of_blocks(Path(source), measured.points)
-    section = found.overheads(measured.points, runtime)
+        kernels = kernels_of_blocks(Path(source), measured.points)
+    section = kernels.overheads(measured.points, runtime)
     fields = section.model_dump(mode="json", exclude_defaults=True)
     if out is not None:
         write_whole(Path(out), yaml_text(fields, is_short=True))
-    notes = [*measured.notes, *found.notes]
+    notes = [*measured.notes, *kernels.notes]
     if as_json:
-        lines = [asdict(line) for line in found.lines]
-        document = {"overheads": fields, "lines": lines, "log_sd": found.log_sd}
-        show_json({**document, "left_out": list(found.left_out), "notes": notes})
+        document = {
+            "overheads": fields,
+            "lines": [asdict(line) for line in kernels.lines],
+            "log_sd": kernels.log_sd,
+            "left_out": list(kernels.left_out),
+            "notes": notes,
+        }
+        show_json(document)
         return
     heading = ("block", "cores", "constant, us", "per row, us", "one row, us", "left out")
     rows = [
@@ -128,9 +170,9 @@ def _show_kernels(
             f"{line.low_us:.4g} to {line.high_us:.4g}",
             "-" if line.error is None else f"{line.error:.1%}",
         )
-        for line in found.lines
+        for line in kernels.lines
     ]
-    entries = f"{len(found.kernels)} entries of block, rows and cores."
+    entries = f"{len(kernels.kernels)} entries of block, rows and cores."
     say(Table(heading, tuple(rows)), f"A line by rows for each block of a layer. {entries}")
     if out is None:
         click.echo(yaml_text({"machine": {"overheads": fields}}, is_short=True), nl=False)

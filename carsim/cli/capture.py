@@ -69,7 +69,8 @@ def capture(recipes: tuple[Path, ...], out: Path | None, **given: Any) -> None:
     by a pipeline of diffusers (weights: {diffusers: FOLDER}, extra diffusers), or a video in chunks
     by a small diffusion transformer (network, chunks).
     """
-    taus, ratio = given["taus"], given["calibrate"]
+    taus = given["taus"]
+    ratio = given["calibrate"]
     if any(map(isnan, taus)):
         raise click.UsageError("--tau: expected a number, got nan")
     if given["codes"]:
@@ -84,8 +85,10 @@ def capture(recipes: tuple[Path, ...], out: Path | None, **given: Any) -> None:
     roots = given["also_from"]
     parsed = [(path, parse_recipe(read_mapping(path), path, also_from=roots)) for path in recipes]
     if ratio is None:
-        asked = [job for path, recipe in parsed for job in _jobs(path, recipe, taus)]
-        _capture_all(asked, out, given["overwrite"], given["workers"], given["device"])
+        jobs: list[_Job] = []
+        for path, recipe in parsed:
+            jobs += _jobs(path, recipe, taus)
+        _capture_all(jobs, out, given["overwrite"], given["workers"], given["device"])
     elif taus:
         raise click.UsageError("--calibrate searches a tau, and takes no --tau")
     else:
@@ -102,7 +105,8 @@ class _Job(NamedTuple):
 
 def _jobs(path: Path, recipe: "AnyRecipe", taus: Sequence[float]) -> list[_Job]:
     """The recipe at each threshold, with a file of its own; as it is where there is none."""
-    output, jobs = Path(recipe.output), []
+    output = Path(recipe.output)
+    jobs = []
     for tau in taus:
         named = f"{output.stem}_tau{tau:g}{output.suffix}"
         changed = recipe.model_copy(update={"tau": tau, "output": named})
@@ -154,8 +158,8 @@ def _write_codes(videos: tuple[Path, ...], out: Path, overwrite: bool) -> None:
 
     refuse_existing(out, overwrite=overwrite)
     codebook = load_codebook(traces_folder() / "codebook_512.npz")
-    found = save_codes(videos, codebook, out, overwrite=overwrite)
-    scenes = ", ".join(f"{name} ({frames} frames)" for name, frames in found.items())
+    frames_of_scene = save_codes(videos, codebook, out, overwrite=overwrite)
+    scenes = ", ".join(f"{name} ({frames} frames)" for name, frames in frames_of_scene.items())
     say(f"{out}: {scenes}; name it as scenes of a recipe")
 
 
@@ -173,10 +177,10 @@ def _calibrate(parsed: "list[tuple[Path, AnyRecipe]]", ratio: float, workers: in
         check_needs(recipe.model_copy(update={"quality": None}), path.parent)
     for path, recipe in recipes:
         with progress_bar(f"decoding {recipe.name}") as progress:
-            found = search_tau(recipe, path.parent, ratio, workers=workers, progress=progress)
+            best = search_tau(recipe, path.parent, ratio, workers=workers, progress=progress)
         say(
-            f"tau: {found.tau}  # {recipe.name} replays {found.ratio:.1%} of eligible steps, found "
-            f"in {found.decodings} decodings"
+            f"tau: {best.tau}  # {recipe.name} replays {best.ratio:.1%} of eligible steps, found "
+            f"in {best.decodings} decodings"
         )
 
 
@@ -198,7 +202,8 @@ def _save(target: Path, trace: "Trace", overwrite: bool) -> None:
         return
     overall, eligible = replay_ratio(decisions_of(saved).replay, saved.tokens_per_frame)
     if not overall and np.isfinite(np.asarray(saved.meta.tau, float)).any():
-        low, high = np.nanmin(saved.tas), np.nanmax(saved.tas)
+        low = np.nanmin(saved.tas)
+        high = np.nanmax(saved.tas)
         cure = "--calibrate RATIO finds a tau"
         if "loop" in saved.meta.content:  # a pipeline, with which no tau is searched
             cure = "give a tau between them"
@@ -248,6 +253,7 @@ def _share_of_tokens(trace: "Trace") -> tuple[float, str]:
         median = np.nanmedian(trace.range_tas)
         say(f"half of the scores lie above {median:.3g}: about half of the tokens replay at it")
     if not 0 < share < 1 and scored.any():
-        low, high = np.nanmin(trace.range_tas), np.nanmax(trace.range_tas)
+        low = np.nanmin(trace.range_tas)
+        high = np.nanmax(trace.range_tas)
         say(f"warning: all tokens decide alike, as scores lie between {low:.3g} and {high:.3g}")
     return share, "the scored tokens"

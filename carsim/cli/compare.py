@@ -26,28 +26,32 @@ if TYPE_CHECKING:
 @overriding("Change B, if it is a design", "b")
 @click.option("--allow-misfit", is_flag=True, help="Simulate designs that do not fit.")
 @JSON
-def compare(a: str, b: str | None, tricks: bool, as_json: bool, **given: Any) -> None:
+def compare(a: str, b: str | None, tricks: bool, as_json: bool, **options: Any) -> None:
     """Show what differs between A and B, and what that did; or which policy pays on A (--tricks).
 
     Each is a folder that carsim run --out made, or a design: a YAML file or the name of a shipped
     one, which is simulated on the workload as carsim run does.
     """
-    work = work_of(given["workload"], given["traces"])
-    set_a, set_b = given["set_a"], given["set_b"]
+    work = work_of(options["workload"], options["traces"])
+    changes_a = options["set_a"]
+    changes_b = options["set_b"]
     if tricks:
-        if b is not None or set_b:
+        if b is not None or changes_b:
             raise InputError("--tricks", "compares policies on A alone", "leave out B and --set-b")
-        _show_tricks(a, set_a, work, as_json)
+        _show_tricks(a, changes_a, work, as_json)
         return
     if b is None:
         raise InputError("B", "is missing", "name it, or say --tricks")
     from carsim.report.compare import compare as compare_runs
     from carsim.report.compare_words import sections
 
-    first, second = _side(a, set_a, "--set-a", work), _side(b, set_b, "--set-b", work)
+    side_a = _side(a, changes_a, "--set-a", work)
+    side_b = _side(b, changes_b, "--set-b", work)
     with progress("comparing"):
-        found = compare_runs(first, second, workload=work, allow_misfit=given["allow_misfit"])
-    print_results(as_json, found.document(), in_order(sections(found)))
+        comparison = compare_runs(
+            side_a, side_b, workload=work, allow_misfit=options["allow_misfit"]
+        )
+    print_results(as_json, comparison.document(), in_order(sections(comparison)))
 
 
 def _side(
@@ -75,7 +79,7 @@ def _show_tricks(name: str, changes: tuple[str, ...], work: Workload | None, as_
     with progress("trying policies"):
         design = open_design(name, changes, work)
         tricks = tricks_of(design, work)
-    rows = [asdict(each) for each in tricks]
+    rows = [asdict(trick) for trick in tricks]
     document = {"design": design.name, "workload": work.text if work else "", "tricks": rows}
     note = (
         "Assumed: counts measured on a proxy model at 8 frames, or replays drawn with the "

@@ -33,18 +33,24 @@ def config() -> None:
 @WORKLOAD
 @overriding()
 @JSON
-def show_design(as_json: bool, workload: str | None, **given: Any) -> None:
+def show_design(as_json: bool, workload: str | None, **options: Any) -> None:
     """Print DESIGN with presets, defaults and changes written out; it loads as the same design.
 
     Of a board and a model alone the machine is chosen for the workload; the description says why.
     """
     from carsim.design.document import design_yaml
 
-    loaded = design_given(**given, workload=work_of(workload))
+    design = design_given(
+        options["design"],
+        options["board"],
+        options["model"],
+        overrides=options["overrides"],
+        workload=work_of(workload),
+    )
     if as_json:
-        click.echo(json.dumps(loaded.model_dump(mode="json"), indent=2))
+        click.echo(json.dumps(design.model_dump(mode="json"), indent=2))
     else:
-        click.echo(design_yaml(loaded), nl=False)
+        click.echo(design_yaml(design), nl=False)
 
 
 @config.command(short_help="Print the JSON schema of a design, a study or a recipe.")

@@ -25,7 +25,8 @@ class Counts(CountsType):
     name = "numbers"
 
     def __init__(self, least: int, most: int) -> None:
-        self.least, self.most = least, most
+        self.least = least
+        self.most = most
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None

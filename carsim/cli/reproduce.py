@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from carsim.report.figures.plot import Plot
     from carsim.validate.reproduce import ReproducedRow, Reproduction
 
-TABLE, FIGURES = "table.csv", ("figure.pdf", "figure.png")
-NUMBERS, CAPTION = "figure.csv", "caption.txt"
+TABLE = "table.csv"
+FIGURES = ("figure.pdf", "figure.png")
+NUMBERS = "figure.csv"
+CAPTION = "caption.txt"
 FILES = (TABLE, *FIGURES, NUMBERS, CAPTION)
 """Files of ``--out``."""
 
@@ -31,7 +33,7 @@ HELP = """Draw a PAPER's table and figure beside carsim's, with the error of eac
 
 Next to carsim stand two rivals that know no machine. The end of the output says what the paper
 leaves open, and which of its results are not reproduced.
-""".format(papers="\n".join(f"{name:10}{what}" for name, what in PAPER_NAMES.items()))
+""".format(papers="\n".join(f"{name:10}{title}" for name, title in PAPER_NAMES.items()))
 
 
 @click.command(help=HELP)
@@ -55,14 +57,16 @@ def reproduce(paper: str, out: Path | None, overwrite: bool, width: float, as_js
     if out is not None:
         check_folder(out, overwrite=overwrite, ours=FILES)
     with progress("reproducing") as tell:
-        found = PAPERS[paper](tell)
+        reproduction = PAPERS[paper](tell)
         if out is not None:
             tell("drawing")
-            _write(found, out, width_in=width, overwrite=overwrite)
+            _write(reproduction, out, width_in=width, overwrite=overwrite)
     if as_json:
-        show_json(_document(found) | {"files": [] if out is None else list(FILES)})
+        document = _document(reproduction)
+        document["files"] = [] if out is None else list(FILES)
+        show_json(document)
         return
-    say(*_output(found))
+    say(*_output(reproduction))
     if out is not None:
         say(f"Written to {out}: {', '.join(FILES)}")
 
@@ -74,12 +78,10 @@ def _output(found: "Reproduction") -> Iterator[Part]:
     yield Text(found.title, style="bold")
     yield _latencies(found.rows)
     yield _gains(found.rows)
-    errors = found.errors
-    named = (
-        f"{name} {100 * each.mean:.1f} % ({100 * each.worst:.1f} %)"
-        for name, each in errors.items()
-    )
-    yield f"Mean error of the latency (worst): {', '.join(named)}."
+    texts = []
+    for name, errors in found.errors.items():
+        texts.append(f"{name} {100 * errors.mean:.1f} % ({100 * errors.worst:.1f} %)")
+    yield f"Mean error of the latency (worst): {', '.join(texts)}."
     yield from found.notes
     yield Text("The paper does not say:", style="bold")
     yield from (f"- {line}" for line in UNSAID)
@@ -233,10 +235,9 @@ def _document(found: "Reproduction") -> dict[str, Any]:
     """All of it as plain data."""
     from carsim.validate.reproduce import ABSENT, UNSAID
 
-    errors = {
-        name: {"mean": each.mean, "worst": each.worst, "bias": each.bias}
-        for name, each in found.errors.items()
-    }
+    errors = {}
+    for name, of_name in found.errors.items():
+        errors[name] = {"mean": of_name.mean, "worst": of_name.worst, "bias": of_name.bias}
     return {
         "paper": found.title,
         "design": found.design.name,

@@ -1,8 +1,9 @@
 """``carsim search``: look for the Pareto front of a study without evaluating all of it."""
 
+from collections.abc import Mapping
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -13,6 +14,9 @@ from carsim.cli.console import in_order, print_results, progress, say
 from carsim.cli.options import JSON, MODEL, WORKLOAD, overriding, work_of
 from carsim.cli.sweep import WORKERS, show_results, sweep_progress
 from carsim.workload.workload import Workload
+
+if TYPE_CHECKING:
+    from carsim.explore.solve import Solution
 
 UNREACHED = 3
 """Exit status where no machine reaches the target."""
@@ -88,7 +92,7 @@ def search(
     solve: str | None,
     out: str | None,
     points: int | None,
-    **how: Any,
+    **options: Any,
 ) -> int | None:
     """Look for the points of STUDY that no other one beats, or for a machine that meets a target.
 
@@ -103,18 +107,23 @@ def search(
     breaks a constraint is no answer. Interrupt it as you like: the same command goes on where
     it was. DIR holds what a sweep's would; 'carsim report DIR --front' shows the front again.
     """
-    sizing = {name: how.pop(name) for name in ("minimise", "boards", "model", "bits", "axes")}
-    overrides = how.pop("overrides")
-    work, as_json = work_of(how.pop("workload")), how.pop("as_json")
+    work = work_of(options["workload"])
+    as_json = options["as_json"]
     if solve is not None:
         if study is None or not targets:
             raise click.UsageError("--solve needs a design in place of STUDY, and --target")
-        question = Question(study, solve, targets=targets, axes=sizing["axes"], overrides=overrides)
+        question = Question(
+            study,
+            solve,
+            targets=targets,
+            axes=options["axes"],
+            overrides=options["overrides"],
+        )
         return _show_solution(question, work, out=out, as_json=as_json)
-    if overrides:
+    if options["overrides"]:
         raise click.UsageError("--set goes with --solve; with --target, say --axis")
     if targets and study is None:
-        return _show_target(work, targets, out=out, as_json=as_json, **sizing)
+        return _show_target(work, targets, out, options)
     if targets or study is None or out is None or points is None:
         raise click.UsageError("needs STUDY, --out and --points, or --target CONDITION alone")
     library("optuna", "search")
@@ -128,7 +137,14 @@ def search(
     check_answerable(loaded)  # before there is a folder
     with open_folder(out) as store:
         with sweep_progress(loaded.name) as tell:
-            done = fill(store, loaded, points=points, tell=tell, **how)
+            done = fill(
+                store,
+                loaded,
+                points=points,
+                tell=tell,
+                workers=options["workers"],
+                seed=options["seed"],
+            )
         return show_results(store, loaded, done, out, as_json, has_front=True)
 
 
@@ -163,46 +179,68 @@ def _show_solution(
 
     _check_new(out)
     target = all_of(question.targets)
-    values = tuple(v for text in question.axes for v in parse_values(text, question.field))
+    values: list[Any] = []
+    for text in question.axes:
+        values += parse_values(text, question.field)
     design = open_design(question.design, question.overrides, work)
     with progress(f"solving for {question.field}"):
-        solution = solve(design, question.field, target, workload=work, values=values)
-    what = f"{design.name}, {'the usual work' if work is None else work.text}"
+        solution = solve(design, question.field, target, workload=work, values=tuple(values))
+    design_and_work = f"{design.name}, {'the usual work' if work is None else work.text}"
     assumed = assumed_of(design, varied={solution.field: solution.field})
-    document = {
-        "field": solution.field,
-        "assumed": assumed,
-        "target": target.text,
-        "present": solution.present,
-        "answer": None if solution.answer is None else solution.answer.value,
-        "equal": None if solution.equal is None else [each.value for each in solution.equal],
-        "reached": [[each.first.value, each.last.value] for each in solution.stretches],
-        "is_steady": solution.is_steady,
-        "is_complete": solution.is_complete,
-        "values": [
-            {"value": level.value, "meets": level.meets, "problem": level.problem}
-            | {"metrics": {name: (level.figures or {}).get(name) for name in sorted(target.names)}}
-            for level in solution.levels
-        ],
-    }
-    print_results(as_json, document, in_order(solution_sections(solution, what, assumed)))
+    sections = solution_sections(solution, design_and_work, assumed)
+    print_results(as_json, _solution_document(solution, assumed), in_order(sections))
     if solution.answer is None or solution.answer.design is None:
         return UNREACHED
     if out is not None:
         write_whole(Path(out), design_yaml(solution.answer.design))
-        say(*([] if as_json else [f"Written to {out}"]))
+        if not as_json:
+            say(f"Written to {out}")
     return None
 
 
+def _solution_document(solution: "Solution", assumed: str) -> dict[str, Any]:
+    """A solution as plain data.
+
+    Args:
+        solution: The solution.
+        assumed: What is assumed of the design.
+    """
+    names = sorted(solution.target.names)
+    values = []
+    for level in solution.levels:
+        figures = level.figures or {}
+        value = {
+            "value": level.value,
+            "meets": level.meets,
+            "problem": level.problem,
+            "metrics": {name: figures.get(name) for name in names},
+        }
+        values.append(value)
+    return {
+        "field": solution.field,
+        "assumed": assumed,
+        "target": solution.target.text,
+        "present": solution.present,
+        "answer": None if solution.answer is None else solution.answer.value,
+        "equal": None if solution.equal is None else [end.value for end in solution.equal],
+        "reached": [[stretch.first.value, stretch.last.value] for stretch in solution.stretches],
+        "is_steady": solution.is_steady,
+        "is_complete": solution.is_complete,
+        "values": values,
+    }
+
+
 def _show_target(
-    work: Workload | None,
-    targets: tuple[str, ...],
-    *,
-    out: str | None,
-    as_json: bool,
-    **sizing: Any,
+    work: Workload | None, targets: tuple[str, ...], out: str | None, options: Mapping[str, Any]
 ) -> int | None:
-    """Search, and print one screen; write the design of the answer where that is asked for."""
+    """Search, and print one screen; write the design of the answer where that is asked for.
+
+    Args:
+        work: What is decoded.
+        targets: Conditions that the machine has to meet.
+        out: File for the design; None for none.
+        options: Options ``minimise``, ``model``, ``boards``, ``bits``, ``axes`` and ``as_json``.
+    """
     from carsim.design.document import design_yaml
     from carsim.explore.space import parse_space_axis
     from carsim.explore.target import Wanted, all_of, search_target
@@ -212,18 +250,23 @@ def _show_target(
     wanted = Wanted(
         work,
         all_of(targets),
-        minimise=sizing["minimise"],
-        model=sizing["model"] or (work and work.model) or Wanted.model,
-        boards=tuple(name.strip() for name in sizing["boards"].split(",")),
-        bits=_bits(sizing["bits"]),
-        axes=dict(map(parse_space_axis, sizing["axes"])),
+        minimise=options["minimise"],
+        model=options["model"] or (work and work.model) or Wanted.model,
+        boards=tuple(name.strip() for name in options["boards"].split(",")),
+        bits=_bits(options["bits"]),
+        axes=dict(map(parse_space_axis, options["axes"])),
     )
     with progress("sizing machines") as tell:
         answer = search_target(wanted, tell)
     machines = [
-        {"machine": each.machine, "reaches": each.reaches, "fields": dict(each.values)}
-        | {"limits": dict(each.limits), "metrics": dict(each.figures)}
-        for each in answer.machines
+        {
+            "machine": machine.machine,
+            "reaches": machine.reaches,
+            "fields": dict(machine.values),
+            "limits": dict(machine.limits),
+            "metrics": dict(machine.figures),
+        }
+        for machine in answer.machines
     ]
     first = next(iter(answer.machines), None)
     document = {
@@ -238,12 +281,14 @@ def _show_target(
         },
         "machines": machines,
     }
+    as_json = options["as_json"]
     print_results(as_json, document, in_order(target_sections(wanted, answer)))
     if answer.best is None:
         return UNREACHED
     if out is not None:
         write_whole(Path(out), design_yaml(answer.best.design))
-        say(*([] if as_json else [f"Written to {out}"]))
+        if not as_json:
+            say(f"Written to {out}")
     return None
 
 

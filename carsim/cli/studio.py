@@ -13,7 +13,8 @@ from carsim.cli.options import WORKLOAD, overriding, plugin_options, work_of
 if TYPE_CHECKING:
     from carsim.studio.state import TabState
 
-DESIGN, TRACE = "u280_compute_bound", "vilau_8f"
+DESIGN = "u280_compute_bound"
+TRACE = "vilau_8f"
 """What a studio without arguments shows: a design in which replay and DRS both pay."""
 
 
@@ -45,10 +46,11 @@ def studio(design: str, trace: str | None, workload: str | None, **given: Any) -
     from carsim.studio.state import TabState
 
     work = work_of(workload, [trace] if trace else ())
-    overrides, store = given["overrides"], given["store"] or ""
+    overrides = given["overrides"]
+    store = given["store"] or ""
     makes_video = open_design(design, overrides, work).model.makes == "video"
-    usual = TRACE * (makes_video and work is None)
-    start = TabState(design, trace=trace or usual, workload=workload or "", store=store)
+    usual_trace = TRACE if makes_video and work is None else ""
+    start = TabState(design, trace=trace or usual_trace, workload=workload or "", store=store)
     for override in overrides:
         path, _, value = override.partition("=")
         start = start.with_change(path.strip(), value)
@@ -86,7 +88,11 @@ def run_command(state: "TabState", plugins: str = "") -> str:
     >>> run_command(TabState.of_query("?machine.cores=6&trace=vilau_8f", "kv260"))
     'carsim run kv260 --trace vilau_8f --set machine.cores=6'
     """
-    given = [("--trace", state.trace), ("--workload", state.workload)]
-    given += [("--set", override) for override in state.overrides]
-    words = [word for option in given if option[1] for word in option]
-    return shlex.join(["carsim", "run", state.design, *words]) + plugins
+    words = ["carsim", "run", state.design]
+    if state.trace:
+        words += ["--trace", state.trace]
+    if state.workload:
+        words += ["--workload", state.workload]
+    for override in state.overrides:
+        words += ["--set", override]
+    return shlex.join(words) + plugins

@@ -70,27 +70,30 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
         if refused:
             raise refused[0]
         raise InputError("carsim trace list", "finds no trace", "name one, or capture one")
-    for each in refused:
-        complain(f"skipped: {each.place}: {each.problem}")
-    rows = [(_row if as_csv else _in_short)(trace) for trace in traces]
+    for refusal in refused:
+        complain(f"skipped: {refusal.place}: {refusal.problem}")
     if as_csv:
         import pandas as pd
 
         from carsim.metrics.columns import csv_text
 
-        click.echo(csv_text(pd.DataFrame(rows)), nl=False)
+        click.echo(csv_text(pd.DataFrame([_row(trace) for trace in traces])), nl=False)
         return
 
-    table = Table(tuple(rows[0]), tuple(tuple(row.values()) for row in rows), len(rows[0]))
-    say(table, *(each.title for each in traces if each.meta.made_up))
+    rows = [_in_short(trace) for trace in traces]
+    cells = tuple(tuple(row.values()) for row in rows)
+    table = Table(tuple(rows[0]), cells, text_columns=len(rows[0]))
+    say(table, *(trace.title for trace in traces if trace.meta.made_up))
 
 
 def _all_by_name() -> "list[Path]":
     """Traces in the folder ``traces``, and shipped ones that no name there hides."""
     from carsim.decisions.trace.shipped import LOCAL, traces_folder, traces_in
 
-    shipped, local = ({path.stem: path for path in traces_in(f)} for f in (traces_folder(), LOCAL))
-    return list((shipped | local).values())
+    path_of_name = {path.stem: path for path in traces_in(traces_folder())}
+    for path in traces_in(LOCAL):
+        path_of_name[path.stem] = path
+    return list(path_of_name.values())
 
 
 def _row(loaded: "Trace") -> dict[str, str]:
@@ -117,9 +120,12 @@ def _row(loaded: "Trace") -> dict[str, str]:
 
 def _in_short(loaded: "Trace") -> dict[str, str]:
     """A trace in one line of a terminal."""
-    row, meta = _row(loaded), loaded.meta
+    row = _row(loaded)
+    meta = loaded.meta
     return {
-        **{name: row[name] for name in ("file", "rows", "frames")},
+        "file": row["file"],
+        "rows": row["rows"],
+        "frames": row["frames"],
         "tau": "" if meta.made_up else meta.replay.tau_span or "none",
         "exempt": str(len(meta.replay.exempt_layers)),
         "scope": row["scope"],

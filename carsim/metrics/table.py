@@ -97,48 +97,64 @@ Get = Callable[[RowResult, Run], Value]
 
 
 def _phase_seconds(phase: str) -> Get:
+    """Get the seconds of a phase."""
     if phase in FORWARD_PHASES:  # a decoder has none of them, a network may
         return lambda row, run: row.seconds_by_phase.get(phase)
     return lambda row, run: row.seconds_by_phase.get(phase, 0.0)
 
 
 def _phase_limit(phase: str) -> Get:
-    return lambda row, run: {each.phase: each.limited_by for each in row.limits}.get(phase)
+    """Get what limits a phase; None if the row has no such phase."""
+    return lambda row, run: {limit.phase: limit.limited_by for limit in row.limits}.get(phase)
 
 
 def _speedup(row: RowResult, run: Run) -> Value:
+    """Speed-up over dense decoding; None if that was not simulated."""
     return None if run.dense_latency_s is None else run.dense_latency_s / row.latency_s
 
 
-def _with_ends(metric: Metric, why: tuple[str, str], get: Callable[[int], Get]) -> Iterator[Metric]:
+GetEnd = Callable[[int], Get]
+"""Gives what gets the lower (0) or the upper end (1) of an interval."""
+
+
+def _with_ends(metric: Metric, conditions: tuple[str, str], get_end: GetEnd) -> Iterator[Metric]:
     """A metric and, if it has an interval, its ends.
 
     Args:
         metric: The metric.
-        why: Conditions of the lower and of the upper end.
-        get: Takes the lower (0) or the upper end (1).
+        conditions: Conditions of the lower and of the upper end.
+        get_end: Gets the lower (0) or the upper end (1).
     """
     yield metric
-    for which, name in enumerate(INTERVALS.get(metric.name, ())):
+    for end, name in enumerate(INTERVALS.get(metric.name, ())):
         yield replace(
             metric,
             name=name,
-            title=f"{metric.title}, {('low', 'high')[which]}",
-            meaning=f"{metric.meaning}, if {why[which]}",
-            value=get(which),
+            title=f"{metric.title}, {('low', 'high')[end]}",
+            meaning=f"{metric.meaning}, if {conditions[end]}",
+            value=get_end(end),
             shown="no" if metric.of_design else "detail",
             short="",
         )
 
 
 def _ends(text: str, low: str = "lower", high: str = "upper") -> tuple[str, str]:
+    """The condition of the lower and of the upper end; braces in the text stand for the word."""
     return text.format(low), text.format(high)
 
 
-def _interval(of: str) -> Callable[[int], Get]:
-    return lambda which: (
-        lambda row, run: row.latency_factors and row.latency_factors[which] * getattr(row, of)
-    )
+def _interval(attribute: str) -> GetEnd:
+    """Ends of a time of a row, which is in proportion to its latency."""
+
+    def get_end(end: int) -> Get:
+        def value(row: RowResult, run: Run) -> Value:
+            if not row.latency_factors:
+                return None
+            return row.latency_factors[end] * getattr(row, attribute)
+
+        return value
+
+    return get_end
 
 
 def expected_scale(
@@ -153,10 +169,11 @@ def expected_scale(
         at_peak: Time in which memories and arrays could do the work at their peak, as a share of
             the simulated time. No expected time is less.
     """
-    known = expected.not_below(at_peak)
+    factors = expected.not_below(at_peak)
     if better == "lower":
-        return {"value": known.factor, "low": known.low, "high": known.high}[end]
-    return 1 / {"value": known.factor, "low": known.high, "high": known.low}[end]
+        return {"value": factors.factor, "low": factors.low, "high": factors.high}[end]
+    # A rate is lowest where the time is longest.
+    return 1 / {"value": factors.factor, "low": factors.high, "high": factors.low}[end]
 
 
 @lru_cache(maxsize=4)
@@ -177,9 +194,10 @@ def _shares_at_peak(row: RowResult) -> tuple[float, float]:
 def _seconds_at_peak(row: RowResult, work: Activity) -> float:
     """Seconds of some work if its memories and arrays did it at their peak."""
     hw = row.simulation.plan.hw
-    memories = (work.dram_bytes.get(path.name, 0) / (path.peak_gbps * GB) for path in hw.paths)
     macs_per_s = hw.design.machine.macs_per_cycle * hw.design.board.fabric_clock_mhz * 1e6
-    return max(work.macs / macs_per_s, *memories)
+    seconds = [work.dram_bytes.get(path.name, 0) / (path.peak_gbps * GB) for path in hw.paths]
+    seconds.append(work.macs / macs_per_s)
+    return max(seconds)
 
 
 def _expected(simulated: Metric, end: str) -> Get:
@@ -197,23 +215,23 @@ def _expected(simulated: Metric, end: str) -> Get:
     return value
 
 
-def _expected_ends(simulated: Metric) -> Callable[[int], Get]:
-    """Take the low (0) or the high end (1) of an expected time or rate."""
-    return lambda which: _expected(simulated, ("low", "high")[which])
+def _expected_ends(simulated: Metric) -> GetEnd:
+    """Ends of an expected time or rate."""
+    return lambda end: _expected(simulated, ("low", "high")[end])
 
 
 def _expected_metrics(rows: Iterable[Metric]) -> Iterator[Metric]:
     """Metrics that are expected on a real board, with the ends of their intervals."""
     simulated = {metric.name: metric for metric in rows}
-    for name, of in EXPECTED.items():
-        metric = simulated[of]
+    for name, simulated_name in EXPECTED.items():
+        metric = simulated[simulated_name]
         is_time = metric.better == "lower"
         expected = replace(
             metric,
             name=name,
             title=f"expected {metric.title}",
             meaning=f"{metric.meaning}; expected on a real board, by published systems of its kind",
-            formula=f"{of} {'*' if is_time else '/'} factor of published systems",
+            formula=f"{simulated_name} {'*' if is_time else '/'} factor of published systems",
             value=_expected(metric, "value"),
             shown="detail",
             short="",
@@ -221,20 +239,40 @@ def _expected_metrics(rows: Iterable[Metric]) -> Iterator[Metric]:
         yield from _with_ends(expected, _PUBLISHED, _expected_ends(metric))
 
 
-def _step_interval(which: int) -> Get:
+def _step_interval(end: int) -> Get:
     """Milliseconds of a decode step at the upper (0) or the lower end (1) of the bandwidth."""
-    return lambda row, run: row.decode_factors and row.decode_factors[which] * row.ms_per_token
+
+    def value(row: RowResult, run: Run) -> Value:
+        if not row.decode_factors:
+            return None
+        return row.decode_factors[end] * row.ms_per_token
+
+    return value
 
 
-def _speed_interval(of: str) -> Callable[[int], Get]:
-    """A speed at the lower (0) or the upper end (1) of the bandwidth."""
-    return lambda which: (
-        lambda row, run: row.decode_factors and getattr(row, of) / row.decode_factors[1 - which]
-    )
+def _speed_interval(attribute: str) -> GetEnd:
+    """Ends of a speed of decoding, at the lower and at the upper end of the bandwidth."""
+
+    def get_end(end: int) -> Get:
+        def value(row: RowResult, run: Run) -> Value:
+            if not row.decode_factors:
+                return None
+            # The lower end of a speed is where the time is longest.
+            return getattr(row, attribute) / row.decode_factors[1 - end]
+
+        return value
+
+    return get_end
 
 
-def _joules(of: str) -> Callable[[int], Get]:
-    return lambda which: lambda row, run: getattr(getattr(row, of), ("low_j", "high_j")[which])
+def _joules(attribute: str) -> GetEnd:
+    """Ends of an energy of a row."""
+
+    def get_end(end: int) -> Get:
+        name = ("low_j", "high_j")[end]
+        return lambda row, run: getattr(getattr(row, attribute), name)
+
+    return get_end
 
 
 def frames_of(model: Model, video: Video) -> int:
@@ -245,6 +283,7 @@ def frames_of(model: Model, video: Video) -> int:
 
 
 def _frames_per_s(row: RowResult, run: Run) -> Value:
+    """Frames per second; None of a text."""
     frames = frames_of(row.design.model, row.simulation.plan.video)
     return frames / row.seconds_per_video if frames else None
 
@@ -255,14 +294,17 @@ def _kv_cache_gb(row: RowResult, run: Run) -> Value:
 
 
 def _first_frame_s(row: RowResult, run: Run) -> Value:
+    """Time to the first frame of a network; None of a decoder."""
     return None if row.design.model.network is None else row.first_token_s
 
 
 def _first_token_s(row: RowResult, run: Run) -> Value:
+    """Time to the first token of a decoder; None of a network."""
     return row.first_token_s if row.design.model.network is None else None
 
 
 def _resource(name: str, title: str) -> Metric:
+    """The metric of a resource; None of designs of another technology."""
     meaning = f"{title[0].upper() + title[1:]} that the design takes"
     unit = "mm2" if name.endswith("_mm2") else ""
 
@@ -273,16 +315,19 @@ def _resource(name: str, title: str) -> Metric:
 
 
 def _clock_ratio(row: RowResult, run: Run) -> Value:
+    """Clock over the fastest clock of published designs of such a size; None if unknown."""
     board = run.design.board
     fastest_mhz = board.technology.published_clock_mhz(run.design, run.fit.resources)
     return None if fastest_mhz is None else board.fabric_clock_mhz / fastest_mhz
 
 
-def _area(which: int) -> Get:
-    return lambda row, run: run.fit.intervals.get("area_mm2", (None, None))[which]
+def _area(end: int) -> Get:
+    """Get an end of the area; None of a board."""
+    return lambda row, run: run.fit.intervals.get("area_mm2", (None, None))[end]
 
 
 def _price(end: str) -> Get:
+    """Get the price, or an end of its interval: ``value``, ``low`` or ``high``."""
     return lambda row, run: getattr(total(run.fit.prices), end, None)
 
 
@@ -514,6 +559,7 @@ WITHOUT_DENSE = frozenset(METRICS) - NEEDS_DENSE
 
 
 def _add_resources(technology: type[Technology]) -> None:
+    """Add metrics of the resources of a technology from outside."""
     for name, resource in technology.resource_kinds.items():
         if name not in METRICS:
             RESOURCES[name] = resource.title
@@ -525,14 +571,24 @@ TECHNOLOGIES.follow(_add_resources)
 
 def headline(kind: str) -> list[Metric]:
     """The metrics in the table of policies of a video or a text."""
-    return [m for m in METRICS.values() if m.shown == "headline" and m.headline_of in ("", kind)]
+    metrics = []
+    for metric in METRICS.values():
+        is_of_kind = metric.headline_of in ("", kind)
+        if metric.shown == "headline" and is_of_kind:
+            metrics.append(metric)
+    return metrics
 
 
 def interval_text(name: str, look_up: Callable[[str], Value]) -> str:
     """A figure with its interval in brackets, where it has one, and without its unit."""
     text = METRICS[name].text(look_up(name))
-    ends = [METRICS[end].text(look_up(end)) for end in INTERVALS.get(name, ())]
-    return with_ends(text, ends[0], ends[1], " to ") if ends and "-" not in ends else text
+    if name not in INTERVALS:
+        return text
+    low_name, high_name = INTERVALS[name]
+    low = METRICS[low_name].text(look_up(low_name))
+    high = METRICS[high_name].text(look_up(high_name))
+    is_known = low != "-" and high != "-"
+    return with_ends(text, low, high, " to ") if is_known else text
 
 
 def figures(row: RowResult | None, run: Run) -> dict[str, Value]:

@@ -234,31 +234,54 @@ def _assumed(run: StoredRun) -> Iterator[Equation]:
 
 def _expected(run: StoredRun) -> Iterator[Equation]:
     """The expected time or speed, and the ends of its interval."""
-    is_text = run.video.kind == "text"
-    name, unit = ("tokens_per_s", "tokens/s") if is_text else ("seconds_per_video", "s")
     peak = _at_peak(run)
     yield peak
-    known = run.expected
-    factors = {"": known.factor, "low": known.low, "high": known.high}
-    if is_text:  # the low speed belongs to the high factor on times
-        factors |= {"low": known.high, "high": known.low}
-    low, high = INTERVALS[f"expected_{name}"]
-    printed = {"": f"expected_{name}", "low": low, "high": high}
-    simulated = run.own[name]
+    expected = run.expected
+    if run.video.kind == "text":
+        metric = "expected_tokens_per_s"
+        equation_of = _expected_speed
+        # The low speed belongs to the high factor on times.
+        low_factor = expected.high
+        high_factor = expected.low
+    else:
+        metric = "expected_seconds_per_video"
+        equation_of = _expected_time
+        low_factor = expected.low
+        high_factor = expected.high
+    low_metric, high_metric = INTERVALS[metric]
     assert peak.value is not None
-    for end, factor in factors.items():
-        least, sign = ("min", "/") if is_text else ("max", "x")
-        scaled = simulated / factor if is_text else simulated * factor
-        value = min(scaled, peak.value) if is_text else max(scaled, peak.value)
-        yield Equation(
-            f"expected, {end} end" if end else "expected",
-            f"{least}(simulated {sign} factor, at peak)",
-            f"{least}({number(simulated)} {sign} {number(factor)}, {number(peak.value)})",
-            value=value,
-            printed=run.own[printed[end]],
-            unit=unit,
-        )
-    yield Equation("factor", f"published over simulated time, {LEVEL:.0%} interval: {known.title}")
+    for name, factor, printed in (
+        ("expected", expected.factor, metric),
+        ("expected, low end", low_factor, low_metric),
+        ("expected, high end", high_factor, high_metric),
+    ):
+        yield equation_of(run, name, factor, peak.value)._replace(printed=run.own[printed])
+    interval = f"{LEVEL:.0%} interval: {expected.title}"
+    yield Equation("factor", f"published over simulated time, {interval}")
+
+
+def _expected_time(run: StoredRun, name: str, factor: float, at_peak: float) -> Equation:
+    """Seconds per video if the simulated time is multiplied; no less than at peak."""
+    simulated_s = run.own["seconds_per_video"]
+    return Equation(
+        name,
+        "max(simulated x factor, at peak)",
+        f"max({number(simulated_s)} x {number(factor)}, {number(at_peak)})",
+        value=max(simulated_s * factor, at_peak),
+        unit="s",
+    )
+
+
+def _expected_speed(run: StoredRun, name: str, factor: float, at_peak: float) -> Equation:
+    """Tokens per second if the simulated time is multiplied; no more than at peak."""
+    simulated = run.own["tokens_per_s"]
+    return Equation(
+        name,
+        "min(simulated / factor, at peak)",
+        f"min({number(simulated)} / {number(factor)}, {number(at_peak)})",
+        value=min(simulated / factor, at_peak),
+        unit="tokens/s",
+    )
 
 
 def _at_peak(run: StoredRun) -> Equation:
@@ -280,13 +303,13 @@ def _at_peak(run: StoredRun) -> Equation:
             seconds.append(gigabytes / memory.peak_gbps)
             texts.append(f"{number(gigabytes)} GB / {number(memory.peak_gbps)} GB/s")
     slowest = f"max({', '.join(texts)})"
-    what = "max(work / peak rate) over arrays and memories"
+    formula = "max(work / peak rate) over arrays and memories"
     if not is_text:
-        return Equation("at peak", what, slowest, value=max(seconds), unit="s")
+        return Equation("at peak", formula, slowest, value=max(seconds), unit="s")
     tokens = run.video.steps * run.spec().policy.tokens_per_step
     return Equation(
         "at peak",
-        f"new tokens / {what}",
+        f"new tokens / {formula}",
         f"{tokens:,} / {slowest}",
         value=tokens / max(seconds),
         unit="tokens/s",

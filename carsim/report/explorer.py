@@ -120,15 +120,16 @@ def _axis_column(values: "pd.Series[Any]", axis: Axis | None) -> Json:
 
 
 def _figure_column(values: "pd.Series[Any]", way: str) -> Json:
+    """A column of an objective; ``way`` is ``min`` or ``max``."""
     name = str(values.name)
     numbers = values.to_numpy(np.float64)
-    known = numbers[np.isfinite(numbers)].tolist()
+    finite_numbers = numbers[np.isfinite(numbers)].tolist()
     return {
         "name": name,
         "title": heading(name),
         "kind": "objective",
         "better": way,
-        "scale": scale_of([known]),
+        "scale": scale_of([finite_numbers]),
         "values": packed(values.to_numpy(np.float32)),
     }
 
@@ -149,13 +150,13 @@ def _policies(study: StoredStudy) -> Json | None:
 
 def _times(points: "pd.DataFrame") -> list[Json]:
     """Seconds of each block, of those that take any."""
-    found = []
+    times = []
     for phase, title in PHASES.items():
         name = f"{phase}_s"
         if name in points and points[name].fillna(0).any():
             seconds = points[name].to_numpy(np.float32)
-            found.append({"title": title, "values": packed(seconds)})
-    return found
+            times.append({"title": title, "values": packed(seconds)})
+    return times
 
 
 def _axes(study: StoredStudy) -> Mapping[str, Axis]:
@@ -166,11 +167,13 @@ def _axes(study: StoredStudy) -> Mapping[str, Axis]:
 
 def _sets_of(axis: Axis, cell: Any) -> list[tuple[str, str]]:
     """Fields that a value of an axis sets, as ``carsim run`` takes them."""
-    value = next(v for v in axis.values if cell in (v, json.dumps(v)))
-    return [(path, _written(found)) for path, found in axis.changes(value).items()]
+    # A value that is no number and no text stands as JSON in its cell.
+    value = next(value for value in axis.values if cell in (value, json.dumps(value)))
+    return [(path, _written(setting)) for path, setting in axis.changes(value).items()]
 
 
 def _written(value: Any) -> str:
+    """A value as an option has it."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -268,8 +271,9 @@ def worth(
     best_of = points[objective].groupby(choices, sort=False).agg(way)
     if len(best_of) < 2 or best_of.min() <= 0:
         return None
-    best, worst = best_of.idxmin(), best_of.idxmax()
     share = float(best_of.max() / best_of.min() - 1)
+    best = best_of.idxmin()
+    worst = best_of.idxmax()
     if way == "max":
         best, worst = worst, best
     return Worth(share, best=text_of(axis, best), worst=text_of(axis, worst))

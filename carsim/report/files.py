@@ -95,7 +95,8 @@ def _timeline_json(report: Report, window: Window) -> str:
 
     first = window.first
     stop = window.stop
-    chosen, design = report.chosen, report.design
+    chosen = report.chosen
+    design = report.design
     rows = compared_rows(report, window.policies)
     title = f"{design.name}: first batch, steps {first} to {stop - 1}"
     if not report.fit.fits:

@@ -25,7 +25,8 @@ def check_folder(path: Path, *, overwrite: bool, ours: Collection[str]) -> None:
     Raises:
         InputError: It exists and may not be replaced, or its parent cannot be written.
     """
-    place, parent = str(path), path.resolve().parent
+    place = str(path)
+    parent = path.resolve().parent
     if os.path.lexists(path):
         if path.is_symlink() or not path.is_dir():
             raise InputError(place, "exists and is no folder", "name another")

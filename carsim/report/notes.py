@@ -183,7 +183,8 @@ def _why(static: RowResult) -> str:
     """The reason that a central schedule gains nothing over this one."""
     if static.batches.tokens is not None:
         return _why_of_tokens(static)
-    machine, batch = static.design.machine, static.design.policy.batch
+    machine = static.design.machine
+    batch = static.design.policy.batch
     of_cores = static.simulation.plan.machine.even_loads(batch)
     limit = _limit_of_mlps(static)
     splits = machine.splits_mlp or MAPPINGS[machine.mapping].splits_remainder
@@ -210,4 +211,7 @@ def _why_of_tokens(static: RowResult) -> str:
 
 def _limit_of_mlps(row: RowResult) -> str:
     """What limits the MLPs of a row: compute, memory, port or dependency."""
-    return {each.phase: each.limited_by for each in row.limits}.get("mlp", "compute")
+    for limit in row.limits:
+        if limit.phase == "mlp":
+            return limit.limited_by
+    return "compute"

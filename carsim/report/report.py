@@ -49,15 +49,15 @@ def write_page(
     progress("reading and drawing")
     if (folder / SUMMARY).exists():
         plotly_script()  # says how to install it before anything is read
-    found = results(folder)
+    result = results(folder)
     page = folder / REPORT if out is None else Path(out)
     if out is not None and os.path.lexists(page) and not (overwrite and page.is_file()):
         raise InputError(str(page), "exists already", "name another, or set `overwrite`")
     links = [name for name in FILES if out is None and (folder / name).is_file()]
-    if isinstance(found, StoredRun):
-        write_whole(page, run_page(found, folder, links))
+    if isinstance(result, StoredRun):
+        write_whole(page, run_page(result, folder, links))
     else:
-        write_whole(page, study_page(found, links))
+        write_whole(page, study_page(result, links))
     return page
 
 

@@ -336,10 +336,10 @@ def trust(run: StoredRun) -> Fact:
     tested = run.expected.tested
     text = "no claim on quality"
     if run.spec().model.sample is not None:
-        held = f"{inside:,} of {tested:,} held-out times of GPUs lie in such intervals"
+        coverage = f"{inside:,} of {tested:,} held-out times of GPUs lie in such intervals"
         if "; none " in run.expected.title:
-            held += "; none was tested on such a board"
-        return Fact("trust", f"{held}; {text}")
+            coverage += "; none was tested on such a board"
+        return Fact("trust", f"{coverage}; {text}")
     if tested:
         text = f"{inside:,} of {tested:,} held-out speeds lie in such intervals; {text}"
     return Fact("trust", text)

@@ -90,14 +90,14 @@ _FIELDS = {
 def _precision(design: Design, axes: Mapping[str, str]) -> str:
     """Bits of the operands, those of one source together."""
     texts = []
-    every: list[_Stored] = []
+    of_design: list[_Stored] = []
     for stored in _stored(design):
         axis = _axis_of(axes, *_FIELDS[stored.operand], *MODEL_BASES)
         if axis is None:
-            every.append(stored)
+            of_design.append(stored)
         else:
             texts.append(f"{stored.operand} by the axis {axis}")
-    for source, group in groupby(every, key=lambda stored: stored.source):
+    for source, group in groupby(of_design, key=lambda stored: stored.source):
         bits = ", ".join(f"{stored.operand} {number(stored.bits)}" for stored in group)
         texts.append(f"{bits} bits ({source})")
     return ", ".join(texts)

@@ -266,8 +266,9 @@ def fit(points: Sequence[MeasuredSpeed]) -> Fit:
     Raises:
         InputError: A point is faster than the peak of its memory, or absurdly slow.
     """
-    by_speed = sorted(points, key=lambda each: each.bound_us / each.measured_us)
-    slowest, fastest = by_speed[0], by_speed[-1]
+    by_speed = sorted(points, key=lambda point: point.bound_us / point.measured_us)
+    slowest = by_speed[0]
+    fastest = by_speed[-1]
     for point in points:
         if point.measured_us < (point.peak_us or point.bound_us):
             _refuse_faster_than_peak(point)
@@ -416,9 +417,9 @@ def _rows(text: str) -> Iterator[MeasuredRow]:
     if not is_point:
         yield from rows_of_file(text, read_text(Path(text), MAX_BYTES))
         return
-    speed, at, workload = text.partition("@")
+    speed, at_sign, workload = text.partition("@")
     name, equals, value = speed.partition("=")
-    if not (at and equals) or name.strip() != "tokens_per_s":
+    if not (at_sign and equals) or name.strip() != "tokens_per_s":
         raise InputError("`measured`", f"got {text!r}", f"{EXAMPLE}, or name a file")
     yield MeasuredRow(f"`measured` {text!r}", value.strip(), workload.strip())
 

@@ -63,10 +63,12 @@ class Decode:
     @property
     def peak_seconds_per_step(self) -> float:
         """Mean seconds of a step if memories and arrays worked at their data-sheet peak."""
-        hw, work = self.simulation.plan.hw, self.simulation.decode_activity
-        memories = (work.dram_bytes.get(path.name, 0) / (path.peak_gbps * GB) for path in hw.paths)
+        hw = self.simulation.plan.hw
+        work = self.simulation.decode_activity
         macs_per_s = hw.design.machine.macs_per_cycle * hw.design.board.fabric_clock_mhz * 1e6
-        return max(work.macs / macs_per_s, *memories) / len(self.contexts)
+        seconds = [work.dram_bytes.get(path.name, 0) / (path.peak_gbps * GB) for path in hw.paths]
+        seconds.append(work.macs / macs_per_s)
+        return max(seconds) / len(self.contexts)
 
     @property
     def tokens_per_s(self) -> float:
@@ -103,7 +105,8 @@ def decode(design: Design, first_context: int, last_context: int | None = None) 
     if first_context < 1 or last < first_context:
         cure = "give 1 or more, the smaller one first"
         raise InputError("context", f"got {first_context} to {last}", cure)
-    policy, layers = design.policy, design.model.body.n_layers
+    policy = design.policy
+    layers = design.model.body.n_layers
     if policy.tokens_per_step > 1:
         problem = f"{policy.tokens_per_step} tokens a step are for videos"
         raise InputError("policy.tokens_per_step", problem, "set it to 1 to decode at a context")
@@ -129,5 +132,6 @@ def contexts_of(first: int, last: int) -> tuple[int, ...]:
     (2, 4, 6)
     """
     count = last - first + 1
-    parts = min(count, SAMPLED_CONTEXTS)
-    return tuple(first + (2 * part + 1) * count // (2 * parts) for part in range(parts))
+    samples = min(count, SAMPLED_CONTEXTS)
+    # The middle of each of so many equal stretches.
+    return tuple(first + (2 * n + 1) * count // (2 * samples) for n in range(samples))

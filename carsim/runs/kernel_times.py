@@ -172,14 +172,15 @@ def read_blocks(file: Path) -> dict[tuple[str, int], dict[int, BlockTime]]:
         if block not in MEASURED_BLOCKS:
             raise InputError(where, f"block is {block!r}", f"give {', '.join(MEASURED_BLOCKS)}")
         try:
-            workers, rows = int(row["workers"]), int(row["rows"])
-            taken = BlockTime(float(row["us"]), float(row["low"]), float(row["high"]))
+            workers = int(row["workers"])
+            rows = int(row["rows"])
+            time = BlockTime(float(row["us"]), float(row["low"]), float(row["high"]))
         except ValueError:
             raise InputError(where, "has a cell that is no number", "measure again") from None
-        if not 0 < taken.us < np.inf or rows < 1 or workers < 1:
-            problem = f"{block} of {rows} rows takes {taken.us:g} us"
+        if not 0 < time.us < np.inf or rows < 1 or workers < 1:
+            problem = f"{block} of {rows} rows takes {time.us:g} us"
             raise InputError(where, problem, "give a time and rows above 0")
-        tables.setdefault((block, workers), {})[rows] = taken
+        tables.setdefault((block, workers), {})[rows] = time
     if not {("attention", 1), ("mlp", 1)} <= tables.keys():
         problem = "has no times of attention and mlp with one worker"
         raise InputError(str(file), problem, "measure with --workers 1 or 1,2")
@@ -195,13 +196,13 @@ def line_of(block: str, cores: int, table: Mapping[int, BlockTime]) -> BlockLine
         table: Time by rows.
     """
     rows = np.array(list(table), float)
-    micros = np.array([taken.us for taken in table.values()])
+    micros = np.array([time.us for time in table.values()])
     constant, slope = _line(rows, micros)
     errors = _left_out(rows, micros, _line_at)
-    spread = max(
-        [_half_width(taken) for taken in table.values()]
-        + [NORMAL_90 * sqrt(fmean(error**2 for error in errors)) for _ in range(bool(errors))]
-    )
+    half_widths = [_half_width(time) for time in table.values()]
+    if errors:
+        half_widths.append(NORMAL_90 * sqrt(fmean(error**2 for error in errors)))
+    spread = max(half_widths)
     one = constant + slope
     return BlockLine(
         block=block,
@@ -320,21 +321,24 @@ def _log_sd(
     for point in points:
         cores = point.design.machine.cores
         rows = -(-point.design.policy.batch // cores)
-        blocks = [tables.get((block, cores), {}).get(rows) for block in ("attention", "mlp")]
-        layer_us = fsum(taken.us for taken in blocks if taken is not None)
-        if None not in blocks:
+        attention = tables.get(("attention", cores), {}).get(rows)
+        mlp = tables.get(("mlp", cores), {}).get(rows)
+        if attention is not None and mlp is not None:
+            layer_us = fsum([attention.us, mlp.us])
             predicted_us = layer_us * point.design.model.body.n_layers
             squares.append(log(point.measured_us / predicted_us) ** 2)
     of_points = sqrt(fmean(squares)) if squares else 0.0
-    widths = [_half_width(taken) for table in tables.values() for taken in table.values()]
-    return max(of_points, fmean(widths) / NORMAL_90)
+    half_widths: list[float] = []
+    for table in tables.values():
+        half_widths += map(_half_width, table.values())
+    return max(of_points, fmean(half_widths) / NORMAL_90)
 
 
 def _completed(table: Mapping[int, BlockTime]) -> dict[int, float]:
     """Microseconds by rows: as measured, or of a line that predicts left-out rows better."""
     rows = np.array(list(table), float)
-    micros = np.array([taken.us for taken in table.values()])
-    as_measured = {row: taken.us for row, taken in table.items()}
+    micros = np.array([time.us for time in table.values()])
+    as_measured = {row: time.us for row, time in table.items()}
     is_complete = list(table) == list(range(1, len(table) + 1))
     of_line = _left_out(rows, micros, _line_at)
     of_neighbours = _left_out(rows, micros, np.interp)
@@ -350,11 +354,10 @@ def _left_out(
 ) -> list[float]:
     """Relative errors of the numbers of rows between the ends, each predicted from the others."""
     errors = []
-    for place in range(1, len(rows) - 1):
-        kept = np.arange(len(rows)) != place
-        if len(rows) > 2:
-            predicted = float(predict(float(rows[place]), rows[kept], micros[kept]))
-            errors.append(predicted / float(micros[place]) - 1)
+    for left_out in range(1, len(rows) - 1):
+        others = np.arange(len(rows)) != left_out
+        predicted = float(predict(float(rows[left_out]), rows[others], micros[others]))
+        errors.append(predicted / float(micros[left_out]) - 1)
     return errors
 
 
@@ -486,15 +489,15 @@ def _extremes(points: Sequence[MeasuredSpeed]) -> list[Costs]:
 def _non_negative(terms: Floats, took_us: Floats, columns: tuple[int, ...]) -> Costs:
     """Least squares of relative errors over some columns; a negative cost is left out."""
     costs = np.zeros(terms.shape[1])
-    kept = list(columns)
-    while kept:
-        relative = terms[:, kept] / took_us[:, None]
+    used = list(columns)
+    while used:
+        relative = terms[:, used] / took_us[:, None]
         scale = relative.max(axis=0)
         fitted = np.linalg.lstsq(relative / scale, np.ones(len(took_us)), rcond=None)[0] / scale
         if (fitted >= 0).all():
-            costs[kept] = fitted
+            costs[used] = fitted
             break
-        kept.pop(int(np.argmin(fitted * scale)))
+        used.pop(int(np.argmin(fitted * scale)))
     return Costs._make(costs.tolist())
 
 
@@ -503,19 +506,17 @@ def _log_sd_without_mlp(point: MeasuredSpeed, extremes: Sequence[Costs]) -> floa
 
     Both extremes of the costs agree on whole layers, and differ in what is left without the MLP.
     """
-    left_us = [
-        fsum(costs.block_us(work, 1) for block, work in _blocks_of(point).items() if block != "mlp")
-        for costs in extremes
-    ]
-    return log(max(left_us) / min(left_us)) / 2 / NORMAL_90
+    without_mlp = [work for block, work in _blocks_of(point).items() if block != "mlp"]
+    layer_us = [fsum(costs.block_us(work, 1) for work in without_mlp) for costs in extremes]
+    return log(max(layer_us) / min(layer_us)) / 2 / NORMAL_90
 
 
 def _left_out_batches(points: Sequence[MeasuredSpeed]) -> Iterator[float]:
     """Relative error in speed of each point, from the costs that the others give."""
     if len(points) <= LEAST_BATCHES:
         return
-    for place, point in enumerate(points):
-        others = [*points[:place], *points[place + 1 :]]
+    for index, point in enumerate(points):
+        others = [*points[:index], *points[index + 1 :]]
         extremes = _extremes(others)
         predicted = fmean(float(np.dot(costs, _terms(point))) for costs in extremes)
         yield _layer_us(point) / predicted - 1

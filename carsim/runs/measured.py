@@ -222,7 +222,8 @@ def _quantity(where: str, text: str) -> float:
 def _bench_row(where: str, record: Mapping[str, Any]) -> MeasuredRow | None:
     """A row of llama-bench; None for a test of prompts."""
     try:
-        prompt, new = int(record["n_prompt"]), int(record["n_gen"])
+        prompt = int(record["n_prompt"])
+        new = int(record["n_gen"])
         depth = int(record.get("n_depth") or 0)
         if prompt or not new:
             return None

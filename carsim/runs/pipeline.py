@@ -143,8 +143,10 @@ def sources_of(
         raise InputError("`trace`", "says what is decoded, and so does `workload`", "give one")
     work = workload or Workload(design.model.makes)
     check_sample(design)
-    given = (t if isinstance(t, Trace) else load_trace(t) for t in traces or work.traces)
-    loaded = [*map(as_own, given)] or [stated_trace(work, design.model, policy.batch)]
+    sources = traces or work.traces
+    loaded = [as_own(s if isinstance(s, Trace) else load_trace(s)) for s in sources]
+    if not loaded:
+        loaded.append(stated_trace(work, design.model, policy.batch))
     for trace in loaded:
         if trace.meta.steps is not None:
             problem = (
@@ -152,12 +154,14 @@ def sources_of(
             )
             raise InputError(trace.name, problem, "take a trace without kinds of steps")
         check_forwards(design, trace)
-    asked = policy.batch, policy.tau, policy.decision_scope, policy.tokens_per_step
     return Sources(
         loaded,
         design.model,
-        *asked,
-        resample_seed,
+        batch=policy.batch,
+        tau=policy.tau,
+        scope=policy.decision_scope,
+        tokens_per_step=policy.tokens_per_step,
+        resample_seed=resample_seed,
         skip=policy.skip.kind,
         skips_mlp_alone=skips_mlp_alone(design.model, policy.skip),
         skipped=skipped_by_decision(design.model, policy.skip),
@@ -265,7 +269,8 @@ def _with_interval(rows: list[RowResult], index: int, hw: Hardware) -> list[RowR
     ends = at_bandwidth_ends(hw)
     if ends is None:
         return rows
-    widened, bound = [], rows[-1]
+    widened = []
+    bound = rows[-1]
     for row in rows[:-1]:
         plan = row.simulation.plan
         factors = bandwidth_factors(plan, row.batches, ends)

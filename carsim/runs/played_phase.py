@@ -272,9 +272,9 @@ class PlayedPhase:
 
     def _rows_of(self, core: int) -> tuple[int, ...]:
         """Rows that a core computes."""
-        computing = self._assigned != REPLAYS
-        own = computing if self._is_split else self._assigned == core
-        return tuple(np.flatnonzero(own).tolist())
+        if self._is_split:
+            return tuple(np.flatnonzero(self._assigned != REPLAYS).tolist())
+        return tuple(np.flatnonzero(self._assigned == core).tolist())
 
     @cached_property
     def replaying(self) -> tuple[int, ...]:
@@ -307,8 +307,8 @@ class PlayedPhase:
     @cached_property
     def _spans(self) -> list[Span]:
         """What is booked, by track in order."""
-        every = spans(self._machine, self._phase, self._timing, self.outcome.cycles)
-        return [span for span in every if span.end[0] > span.start[0]]
+        booked = spans(self._machine, self._phase, self._timing, self.outcome.cycles)
+        return [span for span in booked if span.end[0] > span.start[0]]
 
     @cached_property
     def pieces(self) -> list[Piece]:
@@ -428,6 +428,9 @@ class PlayedPhase:
     ) -> Iterator[Piece]:
         """Work on an operand, cut at its tiles.
 
+        A lane can stand for several cores, of which this core has a share of the work: of the first
+        ``n`` cycles in which the lane is at work, the core works for ``n`` times this share.
+
         Args:
             place: Place of the core among the loads.
             step: Number of the step.
@@ -440,56 +443,71 @@ class PlayedPhase:
         for span in of_step:
             if span.state == EXCHANGE:
                 yield self._piece_of(place, span, of_step)
-        others = [span for span in of_step if span.state != EXCHANGE]
-        start = int(others[0].start[0])
-        busy = sum(int(span.end[0] - span.start[0]) for span in others if span.state == BUSY)
-        work = next(span for span in others if span.state == BUSY)
+        spans_of_tiles = [span for span in of_step if span.state != EXCHANGE]
+        work_spans = [span for span in spans_of_tiles if span.state == BUSY]
+        name = work_spans[0].name
+        start = int(spans_of_tiles[0].start[0])
         lane = self._lane_of(place)
         lead = int(_of_lane(of_phase.pre_cycles, lane) - _of_lane(of_phase.exchange_cycles, lane))
         ready = min(start + lead, tiles[0].begun)
         groups = tile_groups(tiles, ready, self._most_groups)
-        at_work = ready - start + sum(group.computed for group in groups)
-        memory = list(self._machine.memories)[of_phase.path]
+        core_cycles = sum(int(span.end[0] - span.start[0]) for span in work_spans)
+        lane_cycles = ready - start + sum(group.computed for group in groups)
 
-        def shared(worked: int) -> int:
-            """Cycles in which this core was busy of the first so many of its lane."""
-            return busy * worked // max(1, at_work)
+        def on_core(cycles_of_lane: int) -> int:
+            """Cycles in which this core works of the first so many of its lane."""
+            return core_cycles * cycles_of_lane // max(1, lane_cycles)
 
         worked = ready - start
-        if shared(worked):
-            end = start + shared(worked)
-            yield Piece(track, work.name, start=start, end=end, is_busy=True)
-        if ready > start + shared(worked):
-            yield self._for_slowest(track, start + shared(worked), ready)
+        lead_end = start + on_core(worked)
+        if lead_end > start:
+            yield Piece(track, name, start=start, end=lead_end, is_busy=True)
+        if ready > lead_end:
+            yield self._for_slowest(track, lead_end, ready)
         for group in groups:
-            numbers = group.first, group.last
             if group.stalled:
-                note = f"{track} waits {group.stalled:,} cycles for {tiles_text(numbers)} of "
-                yield Piece(
-                    track,
-                    f"waits for {memory}",
-                    start=group.start,
-                    end=group.start + group.stalled,
-                    operand=operand,
-                    tiles=numbers,
-                    cause=f"port {memory}",
-                    note=f"{note}{operand}: {self._served(of_phase.path, memory, lane, group)}",
-                )
-            begun = group.start + group.stalled
-            done = begun + shared(worked + group.computed) - shared(worked)
+                yield self._stall_piece(track, step, lane, group)
+            group_start = group.start + group.stalled
+            group_end = group_start + on_core(worked + group.computed) - on_core(worked)
             worked += group.computed
-            if done > begun:
+            if group_end > group_start:
                 yield Piece(
                     track,
-                    work.name,
-                    start=begun,
-                    end=done,
+                    name,
+                    start=group_start,
+                    end=group_end,
                     is_busy=True,
                     operand=operand,
-                    tiles=numbers,
+                    tiles=(group.first, group.last),
                 )
-            if group.end > done:
-                yield self._for_slowest(track, done, group.end)
+            if group.end > group_end:
+                yield self._for_slowest(track, group_end, group.end)
+
+    def _stall_piece(self, track: str, step: int, lane: int, group: TileGroup) -> Piece:
+        """The wait of a core for the tiles of a group.
+
+        Args:
+            track: The core.
+            step: Number of the step that the tiles belong to.
+            lane: Lane of the core.
+            group: The tiles.
+        """
+        of_phase = self._phase.steps[step]
+        operand = self._operand(step)
+        memory = list(self._machine.memories)[of_phase.path]
+        tiles = (group.first, group.last)
+        awaited = f"{tiles_text(tiles)} of {operand}"
+        served = self._served(of_phase.path, memory, lane, group)
+        return Piece(
+            track,
+            f"waits for {memory}",
+            start=group.start,
+            end=group.start + group.stalled,
+            operand=operand,
+            tiles=tiles,
+            cause=f"port {memory}",
+            note=f"{track} waits {group.stalled:,} cycles for {awaited}: {served}",
+        )
 
     def _for_slowest(self, track: str, start: int, end: int) -> Piece:
         """A wait for the core that has most to do on the same tile, or for instructions."""
@@ -515,38 +533,41 @@ class PlayedPhase:
     @cached_property
     def _services(self) -> Mapping[int, NDArray[np.int64]]:
         """What each port served: requester, start and end, int64[services, 3], by memory."""
-        return {
-            path: np.array([service[:3] for service in self._run.served(path)], np.int64).reshape(
-                -1, 3
-            )
-            for path in range(len(self._phase.latencies))
-        }
+        services = {}
+        for path in range(len(self._phase.latencies)):
+            rows = [service[:3] for service in self._run.served(path)]
+            services[path] = np.array(rows, np.int64).reshape(-1, 3)
+        return services
 
     def _served(self, path: int, memory: str, lane: int, group: TileGroup) -> str:
-        """What a port did while a lane waited for tiles."""
+        """What a port did while a lane waited for tiles.
+
+        Args:
+            path: Number of the memory.
+            memory: Its name.
+            lane: The lane.
+            group: The tiles.
+        """
         requester, start, end = self._services[path].T
-        stalls_end = group.start + group.stalled if group.first == group.last else group.end
-        cycles = np.clip(np.minimum(end, stalls_end) - np.maximum(start, group.start), 0, None)
+        is_one_tile = group.first == group.last
+        stall_end = group.start + group.stalled if is_one_tile else group.end
+        # Cycles of each service within the stall.
+        cycles = np.clip(np.minimum(end, stall_end) - np.maximum(start, group.start), 0, None)
         total = int(cycles.sum())
         if not total:
             return f"the request is on its way to port {memory}"
-        by_requester = np.bincount(requester, weights=cycles)
-        longest = np.argsort(-by_requester, kind="stable")[:NAMED_REQUESTERS]
-        own = REPLAYER + 1 + lane
-        if by_requester[own] == total:
-            return (
-                f"port {memory} brings them"
-                if group.last > group.first
-                else (f"port {memory} brings it")
-            )
-        told = [
-            f"{self._requester(int(number))} ({100 * by_requester[number] / total:.0f} %)"
-            for number in longest
-            if by_requester[number] > 0
-        ]
-        if len(told) == 1:
-            return f"port {memory} serves {told[0].partition(' (')[0]}"
-        return f"port {memory} serves {' and '.join(told)}"
+        cycles_of = np.bincount(requester, weights=cycles)
+        if cycles_of[REPLAYER + 1 + lane] == total:  # the lane's own requests
+            return f"port {memory} brings {'it' if is_one_tile else 'them'}"
+        longest_first = np.argsort(-cycles_of, kind="stable")[:NAMED_REQUESTERS].tolist()
+        served = [number for number in longest_first if cycles_of[number] > 0]
+        if len(served) == 1:
+            return f"port {memory} serves {self._requester(served[0])}"
+        texts = []
+        for number in served:
+            share = 100 * cycles_of[number] / total
+            texts.append(f"{self._requester(number)} ({share:.0f} %)")
+        return f"port {memory} serves {' and '.join(texts)}"
 
     def _dma_pieces(self, track: str, of_track: Sequence[Span]) -> Iterator[Piece]:
         """A DMA, by the core that it belongs to."""
@@ -622,27 +643,28 @@ class PlayedPhase:
         yield Piece(track, "", start=start, end=end)
         registers = self._machine.registers
         rows = len(self._assigned)
-        begun = start + registers.latch_cycles + rows * registers.scan_cycles_per_sequence
-        if begun > start:
+        free_at = start + registers.latch_cycles + rows * registers.scan_cycles_per_sequence
+        if free_at > start:
             note = "decisions are latched, and each computing sequence gets a core"
-            yield Piece(track, "dispatch", start=start, end=begun, is_busy=True, note=note)
+            yield Piece(track, "dispatch", start=start, end=free_at, is_busy=True, note=note)
         for row, core in enumerate(self._assigned.tolist()):
-            sent = self._last_sent.get(row, begun + registers.check_cycles)
-            if sent <= begun:
+            sent = self._last_sent.get(row, free_at + registers.check_cycles)
+            if sent <= free_at:
                 continue
-            told = f"go to core {core}" if core != REPLAYS else "are discarded: it replays"
+            is_replay = core == REPLAYS
+            fate = "are discarded: it replays" if is_replay else f"go to core {core}"
             yield Piece(
                 track,
                 "dispatch",
-                start=begun,
+                start=free_at,
                 end=sent,
                 is_busy=True,
                 rows=(row,),
-                decision=COMPUTES if core != REPLAYS else DECIDED_REPLAY,
-                cause="" if core == REPLAYS else f"core {core}",
-                note=f"its instructions {told}",
+                decision=DECIDED_REPLAY if is_replay else COMPUTES,
+                cause="" if is_replay else f"core {core}",
+                note=f"its instructions {fate}",
             )
-            begun = sent
+            free_at = sent
 
     # ------------------------------------------------------------------ arrows and slots
 
@@ -662,13 +684,13 @@ class PlayedPhase:
                 continue
             sent = self._last_sent[row] - 1
             place = self._core_at.index(core)
-            begun = int(self._timing.step_start[0][0, self._lane_of(place)])
+            start = int(self._timing.step_start[0][0, self._lane_of(place)])
             yield Arrow(
                 "instructions",
                 dispatch.schedule.label,
                 from_cycle=sent,
                 to_track=block.track,
-                to_cycle=min(max(begun, sent, block.start), block.end - 1),
+                to_cycle=min(max(start, sent, block.start), block.end - 1),
             )
 
     def _wait_arrows(self) -> Iterator[Arrow]:

@@ -144,7 +144,7 @@ class Report:
         return self.chosen.limits
 
     def limits_frame(self) -> "pd.DataFrame":
-        """The same by phase."""
+        """The limit of each phase of the chosen row, a line per phase."""
         return _frame(self.limits, "phase")
 
     def elasticities_frame(self) -> "pd.DataFrame":
@@ -152,7 +152,7 @@ class Report:
 
         Column ``enlargement`` has the share by which the resource was enlarged for it.
         """
-        rows = [astuple(each) for each in self.elasticities]
+        rows = [astuple(elasticity) for elasticity in self.elasticities]
         columns = ["latency_change", "simulated", "enlargement", "prompt_change"]
         return _frame(rows, "resource", ["resource", *columns])
 

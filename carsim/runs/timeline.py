@@ -42,10 +42,12 @@ DETAILED_LAYER_STEPS = 256
 MOST_GROUPS = 12
 """Up to so many layer-steps, an operand is cut into several groups of tiles, at most so many."""
 
-STEPS, PHASES = "steps", "phases"
+STEPS = "steps"
+PHASES = "phases"
 """Tracks above those of the hardware."""
 
-BUSY_CORES, FULL_SLOTS = "busy cores", "full slots"
+BUSY_CORES = "busy cores"
+FULL_SLOTS = "full slots"
 """Counters."""
 
 
@@ -266,7 +268,8 @@ class _Recorder(Phases):
     def __init__(self, row: RowResult, *, most_groups: int) -> None:
         plan = row.simulation.plan
         super().__init__(plan.machine, plan.phases.fidelity)
-        self._plan, self._batches = plan, row.batches
+        self._plan = plan
+        self._batches = row.batches
         self._most_groups = most_groups
         self._seen: dict[Hashable, PlayedPhase] = {}
         self._layer = -1
@@ -281,7 +284,7 @@ class _Recorder(Phases):
 
     def step(self, step: int) -> None:
         """Take a step of the first batch."""
-        begun = self.now
+        start = self.now
         for layer in range(self.machine.model.body.n_layers):
             self.layer_step(step, layer)
         self._layer = -1
@@ -290,7 +293,7 @@ class _Recorder(Phases):
                 self.head_pass(steps, [codes])
         idle_layers = self._plan.idle_layers(self._batches)
         self._advance("host", self.host(idle_layers[0, step : step + 1]))
-        self._slices.append(TrackSlice(STEPS, f"step {step}", begun, self.now))
+        self._slices.append(TrackSlice(STEPS, f"step {step}", start, self.now))
 
     def layer_step(self, step: int, layer: int) -> None:
         """Take a layer of a step of the first batch."""
@@ -300,14 +303,16 @@ class _Recorder(Phases):
 
     def timeline(self) -> Timeline:
         """What was recorded."""
-        used = {each.track for each in self._slices}
+        with_slices = {piece.track for piece in self._slices}
         cores = self._plan.machine.core_names
-        dmas = ("DMA", *(name.replace("core", "DMA") for name in cores))
-        ports = (f"port {path.name}" for path in self._plan.hw.paths)
         dispatcher = self._plan.schedule_of(True).label
-        tracks = [each for each in (STEPS, PHASES, dispatcher, REPLAYS_TRACK) if each in used]
+        above = [STEPS, PHASES, dispatcher, REPLAYS_TRACK]
+        below = ["DMA"]
+        below += [name.replace("core", "DMA") for name in cores]
+        below += [f"port {path.name}" for path in self._plan.hw.paths]
+        tracks = [track for track in above if track in with_slices]
         tracks += cores  # idle ones, too
-        tracks += [each for each in (*dmas, *ports) if each in used]
+        tracks += [track for track in below if track in with_slices]
         return Timeline(
             cycles=self.now,
             tracks=tuple(tracks),
@@ -319,7 +324,7 @@ class _Recorder(Phases):
         )
 
     def _take(self, block: Block, schedule: Schedule | None, cases: Cases) -> Outcome:
-        key = block, schedule, identity(cases)
+        key = (block, schedule, identity(cases))
         if key not in self._seen:
             self._seen[key] = PlayedPhase(
                 self.machine, block, schedule, cases, most_groups=self._most_groups
@@ -333,15 +338,12 @@ class _Recorder(Phases):
         if not played.is_played:
             self._unplayed[title] = None
         self._slices += [self._slice(piece, title, first_row) for piece in played.pieces]
-        self._arrows += [
-            arrow._replace(
-                from_cycle=self.now + arrow.from_cycle, to_cycle=self.now + arrow.to_cycle
-            )
-            for arrow in played.arrows
-        ]
-        self._full_slots += [
-            Counted(FULL_SLOTS, self.now + cycle, count) for cycle, count in played.full_slots
-        ]
+        for arrow in played.arrows:
+            from_cycle = self.now + arrow.from_cycle
+            to_cycle = self.now + arrow.to_cycle
+            self._arrows.append(arrow._replace(from_cycle=from_cycle, to_cycle=to_cycle))
+        for cycle, count in played.full_slots:
+            self._full_slots.append(Counted(FULL_SLOTS, self.now + cycle, count))
         name = title if self._layer < 0 else f"layer {self._layer}: {title}"
         self._advance(name, played.outcome, self._sequences(played.replaying, first_row))
         return played.outcome
@@ -351,9 +353,18 @@ class _Recorder(Phases):
         return tuple(sorted({(first_row + row) % self.machine.batch for row in rows}))
 
     def _slice(self, piece: Piece, title: str, first_row: int) -> TrackSlice:
+        """A slice of a phase as a slice of the timeline.
+
+        Args:
+            piece: The slice, in cycles and rows of the phase.
+            title: Name of the block.
+            first_row: Row of the batch that is row 0 of the phase.
+        """
         sequences = self._sequences(piece.rows, first_row)
-        others = self._sequences(piece.others, first_row)
-        computed = f", which computes {sequences_text(others)}" if others else ""
+        note = piece.note
+        computed_by_cause = self._sequences(piece.others, first_row)
+        if computed_by_cause:
+            note += f", which computes {sequences_text(computed_by_cause)}"
         return TrackSlice(
             piece.track,
             self._name_of(piece, title, sequences),
@@ -366,7 +377,7 @@ class _Recorder(Phases):
             decision=piece.decision,
             operand=piece.operand,
             tiles=piece.tiles,
-            note=piece.note + computed,
+            note=note,
         )
 
     def _name_of(self, piece: Piece, title: str, sequences: tuple[int, ...]) -> str:
@@ -375,10 +386,10 @@ class _Recorder(Phases):
             return f"waits for {tiles_text(piece.tiles)} of {piece.operand}"
         is_decided = piece.track == REPLAYS_TRACK or piece.kind == "dispatch"
         if not piece.kind or (is_decided and sequences):
-            where = f"layer {self._layer}" if self._layer >= 0 else ""
+            layer = f"layer {self._layer}" if self._layer >= 0 else ""
             block = piece.kind or title
-            parts = [sequences_text(sequences), where, block, piece.decision]
-            return " · ".join(filter(None, parts))
+            texts = [sequences_text(sequences), layer, block, piece.decision]
+            return " · ".join(filter(None, texts))
         if piece.tiles:
             return f"{piece.operand}, {tiles_text(piece.tiles)}"
         return piece.operand if piece.is_busy and piece.operand else piece.kind
@@ -445,19 +456,24 @@ def usage_by_step(row: RowResult) -> Usage:
 
     def by_step(figure: str) -> NDArray[np.int64]:
         """A figure of all phases, [S] or [S, memories]."""
-        each = (visits.spread(getattr(visits.outcome, figure)) for visits in simulation.visits)
-        return sum((of_layers[0].sum(axis=1) for of_layers in each), np.zeros((), np.int64))
+        total = np.zeros((), np.int64)
+        for visits in simulation.visits:
+            by_layer = visits.spread(getattr(visits.outcome, figure))[0]  # [S, L, ...]
+            total = total + by_layer.sum(axis=1)
+        return total
 
-    cycles, clock_mhz = by_step("cycles"), plan.hw.design.board.fabric_clock_mhz
-    used = {
-        path.name: moved / (path.peak_gbps * GB * cycles / (clock_mhz * 1e6))
-        for path, moved in zip(plan.hw.paths, by_step("dram_bytes").T, strict=True)
-        if moved.any()
-    }
+    cycles = by_step("cycles")
+    clock_mhz = plan.hw.design.board.fabric_clock_mhz
+    clock_hz = clock_mhz * 1e6
+    memory_utilisation = {}
+    for path, moved_bytes in zip(plan.hw.paths, by_step("dram_bytes").T, strict=True):
+        if moved_bytes.any():
+            peak_bytes = path.peak_gbps * GB * cycles / clock_hz
+            memory_utilisation[path.name] = moved_bytes / peak_bytes
     return Usage(
         clock_mhz=clock_mhz,
         cycles=cycles,
         core_busy=by_step("busy_cycles") / plan.machine.core_cycles(cycles),
-        memory_utilisation=used,
+        memory_utilisation=memory_utilisation,
         replay_ratio=row.batches.replay[0].mean(axis=(1, 2)),
     )
