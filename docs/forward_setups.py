@@ -340,7 +340,7 @@ LEFT_OUT = (
     LeftOut(
         "TeaCache at a threshold",
         32,
-        "the threshold does not say how many steps reuse: it acts on outputs of a fitted polynomial",
+        "a threshold on outputs of a fitted polynomial does not say how many steps reuse",
     ),
     LeftOut("TeaCache: Cosmos, LTX-Video 0.9.1, Mochi", 3, "size, frames and steps are not stated"),
     LeftOut("DeepCache", 6, "U-Nets are not simulated, and no GPU is stated"),
