@@ -129,7 +129,7 @@ def composed(draw: st.DrawFn) -> tuple[Design, Batches]:
     if network.text == "streams":
         kind = "attention"
     skip = {**BOTH, "tokens": {"kind": kind}}
-    schedule = draw(st.sampled_from(["static", "drs", "interleaved"]))
+    schedule = draw(st.sampled_from(["static", "drs", "interleaved_tokens"]))
     design = override(design, {"policy.skip": skip, "policy.schedule": schedule})
     return design, drawn_batches(draw, design)
 
@@ -237,7 +237,7 @@ def test_every_third_token_of_a_line_is_a_core_s() -> None:
     # Tokens 0 to 6 compute but for 3: core 0 of 3 has 0, (3,) 6, core 1 has 1, 4, core 2 has 2, 5.
     computing = np.array([[[[1, 1, 1, 0, 1, 1, 1]]]])
     tokens = TokenBatches(computing, per_range=1, source="frame")
-    schedule = longlive(LONGLIVE, schedule="interleaved").policy.schedule
+    schedule = longlive(LONGLIVE, schedule="interleaved_tokens").policy.schedule
     plan = plan_of(longlive(LONGLIVE, schedule=schedule), batches_of(tokens))
     machine = replace(plan.machine, cores=3)
     loads, _ = tokens.loads(machine, plan.schedule_of(decided=True), computing)
@@ -276,7 +276,7 @@ def test_dealing_tokens_gains_little_over_interleaved_ones() -> None:
     report = report_of(f"{LONGLIVE},replay=0.6,source=frame")
     mlps = {row.variant.schedule: row.simulation.totals["mlp"].cycles for row in report.rows[1:-1]}
     assert mlps["static"] > 1.4 * mlps["drs"]
-    assert mlps["drs"] < mlps["interleaved"] < 1.06 * mlps["drs"]
+    assert mlps["drs"] < mlps["interleaved_tokens"] < 1.06 * mlps["drs"]
 
 
 # ------------------------------------------------------------------ files, sweeps, bad input
