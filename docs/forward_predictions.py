@@ -185,9 +185,10 @@ def section() -> str:
     lines = [
         "## Diffusion transformers on GPUs",
         "",
-        "Seconds of one sample on one GPU. The middle is geometric, the range spans the rates.",
-        "`docs/forward_predictions.py` and `docs/forward_setups.py` have the rates, each with its "
-        "origin, and make the table.",
+        "Seconds of one sample on one GPU: the geometric mean of a range, and the range. The range "
+        "follows from the operations and from a low and a high rate.",
+        "*In attention* is the share of operations in attention. `docs/forward_predictions.py` and "
+        "`docs/forward_setups.py` have the rates with their sources.",
     ]
     for day in (DAY, LATER_DAY):
         lines += [

@@ -181,19 +181,19 @@ def page_text(records: Sequence[Record]) -> str:
     lines = [
         "# Predictions on the record",
         "",
-        "These predictions are of systems whose speed was not looked up before. Later versions of "
-        "carsim score them, and add rows of their own.",
-        "Rows are never changed. A design states what is published of its system besides the "
-        "speed, and says what is not. The digits",
-        "after a design begin the SHA-256 of its file.",
+        "carsim made each prediction before the speed of the system was looked up. Later versions "
+        "of carsim compare it with the speed,",
+        "and add rows. No row is ever changed. A design states what is published about its system, "
+        "except the speed, and says what is not",
+        "published. After a design stand the first digits of the SHA-256 of its file.",
         "",
         "`python docs/predictions.py --date DAY` adds the rows of the installed version.",
         "",
         "- **Simulated**: tokens per second without runtime overhead.",
         "- **Expected**: tokens per second on a board, with the 90 % interval of published systems "
         "of its kind.",
-        "- **0.9 of peak**: bytes of a step over 0.9 of the peak bandwidth of the memory or of the "
-        "ports in use.",
+        "- **0.9 of peak**: tokens per second if the bytes of a step move at 0.9 of the peak "
+        "bandwidth of the memory or of the ports in use.",
     ]
     heads = sorted({(record.date, record.version, record.code) for record in records})
     for day, of_version, code in reversed(heads):

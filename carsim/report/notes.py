@@ -141,7 +141,7 @@ def schedule_note(report: Report) -> str:
         limit = _limit_of_mlps(schedules[False])
         return (
             f"{label} gains {percent(gain)} here{of_attention}: it evens out the loads of the "
-            f"cores, and {limit} limits the MLPs.{over_interleaved}"
+            f"cores, and the MLPs are limited by {limit}.{over_interleaved}"
         )
     return (
         f"{label} {_much(gain)} here{of_attention}: {_why(schedules[False])}. It pays where "

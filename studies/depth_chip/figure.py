@@ -156,13 +156,12 @@ def sentences(found: Mapping[str, pd.Series]) -> str:
     text = (
         f"The size of the array is not the reason: both models gain alike from it, "
         f"{alone[SMALL]:.1f} and {alone[LARGE]:.1f} times in the nearest case. "
-        f"Of six causes, {len(others)} come within {NEAR:.0%} of both gains: "
-        f"{' and '.join(others)}. With {value_of('study_elements', elements)} for polishing, norms "
-        f"and activation functions, ViT-S takes {elements['fp32_ms']:.0f} and "
-        f"{elements['w4a4_ms']:.0f} ms ({1000 / published('FP32 ViT-S 256'):.0f} and "
-        f"{1000 / published('W4A4 ViT-S 256'):.0f} published) and gains {elements[SMALL]:.1f}, and "
-        f"ViT-L gains {elements[LARGE]:.1f}. Two parameters meet two gains, so this shows what is "
-        f"possible, not what the chip does."
+        f"Of the six causes below, {len(others)} come within {NEAR:.0%} of both gains: "
+        f"{' and '.join(f'*{title}*' for title in others)}. With "
+        f"{value_of('study_elements', elements)} for polishing, norms and activation functions, "
+        f"ViT-S gains {elements[SMALL]:.1f} times and ViT-L {elements[LARGE]:.1f} times. Two "
+        f"parameters were fitted to two gains, so this shows what is possible, not what the chip "
+        f"does."
     )
     return text.replace("15%", "15 %")
 
@@ -181,8 +180,8 @@ def polishing_text(frame: pd.DataFrame) -> str:
     return (
         f"With {lanes:.0f} lanes, ViT-S at 252 x 252 takes {longer.loc[lanes, SMALL]:.2f} times as "
         f"long with polishing as without, and ViT-L at 1022 x 1022 "
-        f"{longer.loc[lanes, LARGE]:.2f} times. With {most:.0f} lanes polishing hides beside the "
-        f"array: {longer.loc[most, SMALL]:.2f} and {longer.loc[most, LARGE]:.2f} times. But then "
+        f"{longer.loc[lanes, LARGE]:.2f} times. With {most:.0f} lanes, the array hides "
+        f"polishing ({longer.loc[most, SMALL]:.2f} and {longer.loc[most, LARGE]:.2f} times), but "
         f"ViT-S gains {gains(frame, 'study_elements').loc[most, SMALL]:.1f}."
     )
 

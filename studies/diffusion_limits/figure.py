@@ -56,20 +56,22 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
         widest = points[points[TILE] == points[TILE].max()]
         of_scores = widest["latency_s"].max() / best
         board = title.partition(",")[0]
-        memory = f"with 1 query on chip {of_bytes:.1f} times as long"
+        memory = f"With 1 query on chip it takes {of_bytes:.1f} times as long."
         if not (points["limit_attention"].map(WORDS) == WORDS["bytes"]).any():
-            memory = "its memory never limits attention"
-        queries = "1 query" if tile == 1 else f"{tile} queries"
+            memory = "Its memory never limits attention."
+        queries = "any number of" if tile == 1 else f"{tile} or more"
         sentences.append(
-            f"On the {board}, products limit attention from {queries} on chip and {rate} "
-            f"exponentials per cycle and core on. With 1 exponential per cycle a video takes "
-            f"{of_scores:.1f} times as long, and {memory}."
+            f"On the {board}, products limit attention with {queries} queries on chip and "
+            f"{rate} or more exponentials per cycle and core. With 1 exponential per cycle, a "
+            f"video takes {of_scores:.1f} times as long. {memory}"
         )
         counts = points["limit_attention"].map(WORDS).value_counts()
         share = points.loc[points["latency_s"].idxmin(), "attention_s"] / best
         limits = [str(counts.get(word, 0)) for word in dict.fromkeys(WORDS.values())]
         rows.append([title, f"{best:,.0f}", f"{100 * share:.0f} %", *limits])
-    answer = "The softmax unit and the query tile decide before weights do. " + " ".join(sentences)
+    answer = "The softmax unit and the query tile limit the speed before weights do. " + " ".join(
+        sentences
+    )
     header = ["machine", "fastest [s]", "attention's share", *dict.fromkeys(WORDS.values())]
     return {"answer": answer, "limits": markdown(header, rows)}
 

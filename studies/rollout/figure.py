@@ -68,9 +68,9 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
         rows.append(
             [
                 cache,
-                f"{first['rate']:.1f}",
-                f"{end['rate']:.1f}",
-                f"{end['mean_rate']:.1f}",
+                f"{first['rate']:.3g}",
+                f"{end['rate']:.3g}",
+                f"{end['mean_rate']:.3g}",
                 f"{end['first_frame_s']:.2f}",
                 f"{end['kv_cache_gb']:.1f}",
                 "all" if fits is None else f"{fits:,}",
@@ -82,13 +82,15 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
     slower = unbounded["rate"].iloc[0] / last["unbounded"]["rate"]
     merged = curve(frame, "merged")
     merged_slower = merged["rate"].iloc[0] / last["merged"]["rate"]
+    first_frames = int(unbounded["frames"].iloc[0])
+    less_memory = last["unbounded"]["kv_cache_gb"] / last["merged"]["kv_cache_gb"]
     answer = (
-        f"Only a bounded cache keeps its speed. Over {int(last['merged']['frames']):,} frames, a "
-        f"window with sinks makes {last['window and sinks']['rate']:.1f} frames/s to the end, and "
-        f"rolling noise levels {last['rolling']['rate']:.1f}. An unbounded cache becomes "
-        f"{slower:.0f} times slower, and 80 GiB are full after {fits:,} frames. Merging to 16.8 % "
-        f"takes {last['unbounded']['kv_cache_gb'] / last['merged']['kv_cache_gb']:.1f} times less "
-        f"memory, and fits to the end, but still becomes {merged_slower:.0f} times slower."
+        f"Only a bounded cache keeps its speed. At frame {int(last['merged']['frames']):,}, a "
+        f"window with sinks makes {last['window and sinks']['rate']:.1f} frames/s, and rolling "
+        f"noise levels make {last['rolling']['rate']:.1f}. There, an unbounded cache is "
+        f"{slower:.0f} times slower than at frame {first_frames}, and it fills 80 GiB after "
+        f"{fits:,} frames. A cache merged to 16.8 % takes {less_memory:.1f} times less memory and "
+        f"fits, but it is {merged_slower:.0f} times slower than at frame {first_frames}."
     )
     header = ["cache", "frames/s at frame 84", "at frame 3,000", "mean", "first frame [s]"]
     header += ["K and V at frame 3,000 [GB]", "frames that fit"]

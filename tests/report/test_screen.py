@@ -196,7 +196,8 @@ def test_why_drs_gains_nothing_is_said_by_default(zcu102: StoredRun, text: Store
     assert text.schedule_note == ""
     gains = stored(run("u280_compute_bound", ["vilau_8f"], what_if=False))
     assert gains.schedule_note == (
-        "DRS gains 1.5 % here: it evens out the loads of the cores, and compute limits the MLPs."
+        "DRS gains 1.5 % here: it evens out the loads of the cores, and the MLPs are limited by "
+        "compute."
     )
 
 

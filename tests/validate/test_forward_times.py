@@ -2,6 +2,7 @@
 
 from math import exp, log
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
@@ -17,6 +18,7 @@ from carsim.validate.forward_intervals import (
 )
 from carsim.validate.forward_times import (
     KERNELS,
+    LEAST_ON_GPU,
     MACHINES,
     ONE_RATE,
     PEAK_TFLOPS,
@@ -235,3 +237,45 @@ def _errors(part: Part, way: str) -> Errors:
     found = groups[f"seconds, two rates ({way})"].theirs
     assert found is not None
     return found
+
+
+def other_systems(row: ForwardTime) -> list[ForwardTime]:
+    """The rows of all other systems."""
+    return [other for other in ROWS if other.unit != row.unit]
+
+
+def is_rare(row: ForwardTime) -> bool:
+    """Fewer than two other systems have GPU and kernel of a row."""
+    known = {
+        other.unit
+        for other in other_systems(row)
+        if other.gpu == row.gpu and other.kernel == row.kernel
+    }
+    return len(known) < LEAST_ON_GPU
+
+
+def error_of(row: ForwardTime, way: str) -> float:
+    """Error of a way to predict a row, without sign, as a fraction of the published time."""
+    return abs(WAYS[way](row, other_systems(row)) / row.seconds - 1)
+
+
+def test_the_page_states_the_errors_of_rows_whose_gpu_is_rare() -> None:
+    rare = [row for row in ROWS if is_rare(row)]
+    errors = {way: [error_of(row, way) for row in rare] for way in (TWO_RATES, ONE_RATE)}
+    shares = {
+        gpu: [row.peak_seconds / row.seconds for row in rare if row.gpu == gpu]
+        for gpu in ("H20", "B200")
+    }
+    usual = [row for row in rare if row.gpu not in shares]
+    largest = max(error_of(row, way) for row in usual for way in errors)
+    systems = {row.unit for row in rare}
+    by_two, by_one = (100 * fmean(errors[way]) for way in (TWO_RATES, ONE_RATE))
+    h20, b200 = (f"{min(shares[gpu]):.2f} to {max(shares[gpu]):.2f}" for gpu in ("H20", "B200"))
+    page = Path(__file__).parents[2] / "docs" / "reference" / "validation.md"
+    text = " ".join(page.read_text(encoding="utf-8").split())
+    assert (
+        f"({len(rare)} rows of {len(systems)} systems), the mean error is {by_two:.0f} % by two "
+        f"rates and {by_one:.0f} % by one rate." in text
+    )
+    assert f"{h20} on an H20, {b200} on a B200." in text
+    assert f"no error is above {100 * largest:.0f} %" in text
