@@ -22,7 +22,7 @@ from carsim.decoder.sampling import log_chances
 from carsim.decoder.structures import Array, Config
 from carsim.decoder.workers import Advance, run_in_workers
 from studies.content import SCRATCH, TWIN, Row
-from studies.whole import Bools, Decoder, Rule
+from studies.whole import Attend, Bools, Decoded, Decoder, Rule
 
 
 @dataclass(frozen=True)
@@ -147,12 +147,21 @@ class Archive:
         """The decoder of the model."""
         return Decoder(self.model, self.config)
 
+    def nats_under(self, attend: Attend, row: Row) -> Array:
+        """Loss of the clip's own code at each step under an attention of its own, float32[S]."""
+        decoded = self.decoder.decode(None, row.prompt, row.codes, attention=attend)
+        return self._nats(decoded, row.codes)
+
     def _decode(self, ask: Ask) -> dict[str, NDArray[Any]]:
         codes = ask.row.codes
         decoded = self.decoder.decode(ask.rule, ask.row.prompt, codes, attention=ask.attention)
-        logits = decoded.hidden @ self.model.arrays["head"].astype(np.float32).T  # [S, K]
-        nats = -log_chances(logits)[np.arange(len(logits)), codes]
+        nats = self._nats(decoded, codes)
         return {"replay": decoded.replay, "score": decoded.score, "nats": nats}
+
+    def _nats(self, decoded: Decoded, codes: NDArray[np.int64]) -> Array:
+        logits = decoded.hidden @ self.model.arrays["head"].astype(np.float32).T  # [S, K]
+        nats: Array = -log_chances(logits)[np.arange(len(logits)), codes]
+        return nats
 
 
 def in_processes(jobs: Sequence[Callable[[], object]], workers: int) -> None:

@@ -17,6 +17,7 @@ from carsim.base.errors import InputError, PluginError
 from carsim.base.plugins import load_plugins, loaded_plugins, plugin_gap
 from carsim.base.registry import Registry
 from carsim.decisions.attention import ATTENTION, Dense, KvReads, SelectionUnit, SideWork
+from carsim.decisions.attention.base import ForwardShape
 from carsim.decisions.replay import RULES, MachineShape, RuleWork, Seen
 from carsim.decisions.replay.periodic import Periodic
 from carsim.design import load_design
@@ -395,6 +396,7 @@ def test_a_plugin_that_fails_in_workers_alone_is_told_once(plugin, tmp_path):
 
 
 CONTEXT = np.array([5, 9])
+FORWARDS = ForwardShape(queries=9, n_heads=2, n_kv_heads=2, head_dim=4)
 
 
 @pytest.mark.parametrize(
@@ -413,6 +415,19 @@ CONTEXT = np.array([5, 9])
         ("frame_work", SideWork(macs=0.5), "frame_work() gives macs that are no whole numbers"),
         ("side_bytes", CONTEXT[:1], "side_bytes() gives bytes_read of shape (1,) for contexts"),
         ("unit", SelectionUnit(buffer_bytes=-2), "unit() gives buffer_bytes of -2: a whole number"),
+        (
+            "forward_keys",
+            np.ones((2, 9, 9), bool),
+            "forward_keys() gives bool of shape (2, 9, 9), expected one count of keys for each "
+            "forward, shape (2,); of a mask, give the mean number of True in its rows",
+        ),
+        ("forward_keys", CONTEXT / 2, "gives keys that are no whole numbers (float64)"),
+        ("forward_keys", CONTEXT + 1, "gives 6 of 5 keys: 1 to all of them can be"),
+        ("forward_held", CONTEXT[:1], "gives int64 of shape (1,), expected one count of keys"),
+        ("forward_work", SideWork(macs=CONTEXT[:1]), "gives macs of shape (1,) for contexts of"),
+        ("forward_side_bytes", -CONTEXT, "gives bytes_read of -9, less than 0"),
+        ("cross_keys", np.ones(9, bool), "of 9 prompt tokens: 1 to all of them can be"),
+        ("cross_work", SideWork(element_ops=0.5), "gives element_ops that are no whole numbers"),
     ],
 )
 def test_answers_of_an_attention_policy_are_checked(plugin, method, answer, words):
@@ -427,6 +442,12 @@ def test_answers_of_an_attention_policy_are_checked(plugin, method, answer, word
         "unit": [],
         "keys_kept": [CONTEXT, 3],
         "side_bytes": [CONTEXT, 1, 1],
+        "forward_keys": [9, CONTEXT, np.zeros(2)],
+        "forward_held": [9, CONTEXT],
+        "forward_work": [FORWARDS, CONTEXT],
+        "forward_side_bytes": [FORWARDS, CONTEXT],
+        "cross_keys": [9],
+        "cross_work": [FORWARDS, 9],
     }
     with pytest.raises(PluginError) as caught:
         getattr(Wrong(), method)(*arguments.get(method, [CONTEXT]))

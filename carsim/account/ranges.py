@@ -71,6 +71,9 @@ FAR_BEYOND = 8
 MOST_DOUBLINGS = 12
 """Of the activation buffer, before it is no cure."""
 
+DEALS = "batch"
+"""Mapping that deals the tokens of a forward to the cores."""
+
 LENGTHS = ("n_frames", "tokens_per_frame", "prompt_tokens")
 
 
@@ -367,6 +370,10 @@ def _too_large(plan: Plan, size: int, product: str) -> InputError:
     """The error that names the number furthest beyond what is usual, or a buffer that helps."""
     design = plan.hw.design
     video = plan.video
+    beyond = f"{product} would be {size:.3g}, beyond {LIMIT:.3g}"
+    if design.model.network is not None and _deals_enough(plan):
+        problem = f"{design.machine.mapping!r} makes a forward too long: {beyond}"
+        return InputError("machine.mapping", problem, f"take {DEALS}, which deals tokens to cores")
     values = _values(plan)
     beyond_usual = {
         path: value / USUAL.get(path.rpartition(".")[2], 1024) for path, value in values.items()
@@ -375,15 +382,31 @@ def _too_large(plan: Plan, size: int, product: str) -> InputError:
     may_help = path == PROMPT or beyond_usual[path] < FAR_BEYOND
     if may_help and (enough_kib := _enough_activations_kib(plan)):
         has_kib = design.machine.activation_buffer_kib
-        problem = (
-            f"{shown(has_kib)} is too small: a prompt of {video.prompt_tokens:,} tokens streams "
-            f"the weights so often that {product} would be {size:.3g}, beyond {LIMIT:.3g}"
-        )
+        streams = f"a prompt of {video.prompt_tokens:,} tokens"
         cure = f"give {enough_kib} or more, or shorten the prompt"
+        if design.model.network is not None:
+            streams = "a forward"
+            cure = f"give {enough_kib} or more"
+        problem = (
+            f"{shown(has_kib)} is too small: {streams} streams the weights so often that {beyond}"
+        )
         return InputError("machine.activation_buffer_kib", problem, cure)
     value = shown(values[path])
-    problem = f"{value} is too large: {product} would be {size:.3g}, beyond {LIMIT:.3g}"
+    problem = f"{value} is too large: {beyond}"
     return InputError(path, problem, "simulate less of it")
+
+
+def _deals_enough(plan: Plan) -> bool:
+    """The plan could be simulated if its tokens were dealt to the cores, and they are not."""
+    machine = plan.hw.design.machine
+    if not (machine.splits_attention or machine.splits_mlp):
+        return False
+    try:
+        dealt = override(plan.hw.design, {"machine.mapping": DEALS})
+        size, _ = largest(replace(plan, phases=Phases(Hardware(dealt))))
+    except InputError:
+        return False
+    return size < LIMIT
 
 
 def _values(plan: Plan) -> dict[str, float]:

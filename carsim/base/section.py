@@ -43,7 +43,9 @@ class FieldError(ValueError):
     """
 
     def __init__(self, field: str, problem: str, cure: str) -> None:
-        self.field, self.problem, self.cure = field, problem, cure
+        self.field = field
+        self.problem = problem
+        self.cure = cure
         super().__init__(f"{field}: {problem}; {cure}")
 
 
@@ -64,15 +66,16 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_keys(cls, raw: Any) -> Any:
+        """Refuse unknown keys, and leave out obsolete ones with a warning."""
         if not isinstance(raw, Mapping):
             return raw
-        known = sorted(cls.model_fields)
+        field_names = sorted(cls.model_fields)
         for key in raw:
             if key in cls.obsolete:
                 note = f"{cls.__name__.lower()}.{key} has no effect: {cls.obsolete[key]}"
                 warnings.warn(note, IgnoredKeyWarning, stacklevel=2)
-            elif key not in known:
-                cure = choose(key, known, "known here:")
+            elif key not in field_names:
+                cure = choose(key, field_names, "known here:")
                 raise FieldError(str(key), f"unknown key {shown(key)}", cure)
         return {key: value for key, value in raw.items() if key not in cls.obsolete}
 
@@ -95,11 +98,12 @@ class GrownSection(Section):
     @property
     def unsaid(self) -> set[str]:
         """Later fields that go without saying, as they have their default."""
-        return {
-            name
-            for name, defaults in _usual_values(type(self)).items()
-            if all(getattr(self, name) == default for default in defaults)
-        }
+        unsaid = set()
+        for name, defaults in _usual_values(type(self)).items():
+            value = getattr(self, name)
+            if all(value == default for default in defaults):
+                unsaid.add(name)
+        return unsaid
 
 
 @cache
@@ -152,8 +156,9 @@ def explained(error: ValidationError, place: str, raw: Any, cure: str = "") -> I
         raw: What it holds, as it was validated.
         cure: What else to do about a file that carsim itself has written.
     """
-    found = first_problem(error, raw, cure)
-    return InputError(f"{place}: $" + f".{found.path}" * bool(found.path), *found[1:])
+    first = first_problem(error, raw, cure)
+    path = f"$.{first.path}" if first.path else "$"
+    return InputError(f"{place}: {path}", first.problem, first.cure)
 
 
 def first_problem(error: ValidationError, raw: Any, cure: str = "") -> Problem:
@@ -164,19 +169,25 @@ def first_problem(error: ValidationError, raw: Any, cure: str = "") -> Problem:
         raw: What was validated.
         cure: What else to do than to mend the field.
     """
-    every = error.errors(include_url=False)
-    first, *more = (each for each in every if each["type"] != "default_factory_not_called")
+    details = error.errors(include_url=False)
+    # A default that depends on a field with a problem is no problem of its own.
+    details = [detail for detail in details if detail["type"] != "default_factory_not_called"]
+    first = details[0]
     problem = _explain(dict(first), raw)
-    is_told = problem.cure or cure or first["type"] == "value_error"
-    cures = [", or ".join(filter(None, [problem.cure, cure])) if is_told else _LISTED]
-    also_missing = [each for each in more if _is_missing_beside(first, each)]
+    if problem.cure or cure:
+        cures = [", or ".join(filter(None, [problem.cure, cure]))]
+    elif first["type"] == "value_error":
+        cures = []  # the problem is in carsim's own words, which say all
+    else:
+        cures = [_LISTED]
+    also_missing = [detail for detail in details[1:] if _is_missing_beside(first, detail)]
+    others = [detail for detail in details[1:] if detail not in also_missing]
     if also_missing:
-        more = [each for each in more if each not in also_missing]
-        paths = [_explain(dict(each), raw).path for each in also_missing]
+        paths = [_explain(dict(detail), raw).path for detail in also_missing]
         cures.append(f"{_listed(paths)} {'is' if len(paths) == 1 else 'are'} missing, too")
-    if more:
-        cures.append(f"{count(len(more), 'more problem')} to mend after it")
-    return problem._replace(cure="; ".join(filter(None, cures)))
+    if others:
+        cures.append(f"{count(len(others), 'more problem')} to mend after it")
+    return problem._replace(cure="; ".join(cures))
 
 
 def _is_missing_beside(first: ErrorDetails, other: ErrorDetails) -> bool:
@@ -199,8 +210,9 @@ def field_problems(kind: type[BaseModel], field: str, value: Any) -> list[Proble
     try:
         kind.model_validate(raw)
     except ValidationError as error:
-        found = [each for each in error.errors(include_url=False) if each["loc"][:1] == (field,)]
-        return [_explain(dict(each), raw) for each in found]
+        details = error.errors(include_url=False)
+        of_field = [detail for detail in details if detail["loc"][:1] == (field,)]
+        return [_explain(dict(detail), raw) for detail in of_field]
     return []
 
 
@@ -208,45 +220,56 @@ _LISTED = "'carsim config schema' lists what may stand there"
 
 _CURES = {
     "bool_type": "write true or false, without quotes",
-    **dict.fromkeys(("int_type", "int_from_float"), "write it without point or exponent"),
-    **dict.fromkeys(("float_type", "finite_number"), "write a plain number"),
-    **dict.fromkeys(("tuple_type", "list_type"), "write a list: [a, b]"),
+    "int_type": "write it without point or exponent",
+    "int_from_float": "write it without point or exponent",
+    "float_type": "write a plain number",
+    "finite_number": "write a plain number",
+    "tuple_type": "write a list: [a, b]",
+    "list_type": "write a list: [a, b]",
     "string_type": "write it in quotes",
     "too_short": "add one",
-    **dict.fromkeys(
-        ("greater_than", "greater_than_equal", "less_than", "less_than_equal"),
-        "write a number within that limit",
-    ),
+    "greater_than": "write a number within that limit",
+    "greater_than_equal": "write a number within that limit",
+    "less_than": "write a number within that limit",
+    "less_than_equal": "write a number within that limit",
 }
+"""Kind of a problem, as pydantic names it -> cure."""
 
 
-def _explain(found: dict[str, Any], raw: Any) -> Problem:
-    """Path of the field, what is wrong with it and how to mend it; no cure where none is known."""
-    kind, value, context = found["type"], found["input"], found.get("ctx", {})
-    path = _path(found["loc"], raw, is_missing=kind == "missing")
+def _explain(detail: dict[str, Any], raw: Any) -> Problem:
+    """Path of the field, what is wrong with it and how to mend it; no cure where none is known.
 
-    def told(problem: str, cure: str, *below: str) -> Problem:
-        return Problem(".".join(map(_key, [*path, *below])), problem, cure)
-
-    if isinstance(clash := context.get("error"), FieldError):
-        return told(clash.problem, clash.cure, *filter(None, clash.field.split(".")))
-    if clash is not None:
-        problem, _, advice = str(clash).partition("; ")
-        return told(problem, advice)
+    Args:
+        detail: A problem as pydantic describes it.
+        raw: What was validated.
+    """
+    kind = detail["type"]
+    value = detail["input"]
+    context = detail.get("ctx", {})
+    path = _path(detail["loc"], raw, is_missing=kind == "missing")
+    own_error = context.get("error")  # raised by a validator of carsim
+    if isinstance(own_error, FieldError):
+        path += filter(None, own_error.field.split("."))
+        return Problem(_dotted(path), own_error.problem, own_error.cure)
+    if own_error is not None:
+        problem, _, advice = str(own_error).partition("; ")
+        return Problem(_dotted(path), problem, advice)
     if kind == "missing":
-        return told("is missing", "add it")
+        return Problem(_dotted(path), "is missing", "add it")
     if kind == "union_tag_not_found":
-        return told("is missing", "'carsim config schema' lists the kinds", "kind")
+        cure = "'carsim config schema' lists the kinds"
+        return Problem(_dotted([*path, "kind"]), "is missing", cure)
     if kind == "union_tag_invalid":
-        expected = context["expected_tags"]
-        problem = f"should be one of {expected}, got {shown(context['tag'])}"
-        return told(problem, _choice(context["tag"], expected), "kind")
+        kinds = context["expected_tags"]
+        problem = f"should be one of {kinds}, got {shown(context['tag'])}"
+        return Problem(_dotted([*path, "kind"]), problem, _choice(context["tag"], kinds))
     if kind in ("model_type", "model_attributes_type", "dict_type"):
-        return told(f"should be a section, got {shown(value)}", "write 'key: value' lines below it")
-    problem = f"{found['msg'].removeprefix('Input ')}, got {shown(value)}"
+        problem = f"should be a section, got {shown(value)}"
+        return Problem(_dotted(path), problem, "write 'key: value' lines below it")
+    problem = f"{detail['msg'].removeprefix('Input ')}, got {shown(value)}"
     if kind == "literal_error":
-        return told(problem, _choice(value, context["expected"]))
-    return told(problem, _cure(kind, value))
+        return Problem(_dotted(path), problem, _choice(value, context["expected"]))
+    return Problem(_dotted(path), problem, _cure(kind, value))
 
 
 def _cure(kind: str, value: object) -> str:
@@ -266,11 +289,16 @@ def sections_of(annotation: Any) -> list[type[BaseModel]]:
     """Sections among the alternatives of an annotation; keys of a mapping are those of a value."""
     if isinstance(annotation, type):
         return [annotation] if issubclass(annotation, BaseModel) else []
-    alternatives = () if get_origin(annotation) is dict else get_args(annotation)
-    return [found for each in alternatives for found in sections_of(each)]
+    if get_origin(annotation) is dict:
+        return []
+    sections = []
+    for alternative in get_args(annotation):
+        sections += sections_of(alternative)
+    return sections
 
 
 def _choice(value: object, expected: str) -> str:
+    """Cure for a value that is none of a few, which pydantic lists: the closest of them first."""
     names = [name.strip("'") for name in expected.replace(" or ", ", ").split(", ")]
     return closest(value, names) + "choose one"
 
@@ -281,13 +309,23 @@ def _path(location: tuple[int | str, ...], raw: Any, *, is_missing: bool) -> lis
     Pydantic's location also names the kind of a section that comes in kinds, which is no key.
     """
     path: list[str] = []
-    for part in location[: len(location) - is_missing]:
-        is_index = isinstance(part, int) and isinstance(raw, Sequence) and not isinstance(raw, str)
-        if part in raw if isinstance(raw, Mapping) else is_index:
-            path.append(str(part))
-            raw = raw[part]
-    return [*path, *map(str, location[len(location) - is_missing :])]
+    missing = location[-1:] if is_missing else ()  # it is no key of the document
+    for step in location[: len(location) - len(missing)]:
+        if isinstance(raw, Mapping):
+            is_key = step in raw
+        else:
+            is_list = isinstance(raw, Sequence) and not isinstance(raw, str)
+            is_key = is_list and isinstance(step, int)
+        if is_key:
+            path.append(str(step))
+            raw = raw[step]
+    return [*path, *map(str, missing)]
 
 
-def _key(part: str) -> str:
-    return part if part.isprintable() and 0 < len(part) <= 60 else shown(part)
+def _dotted(path: Sequence[str]) -> str:
+    """A path with dots between its keys; keys that would hide one are quoted."""
+    keys = []
+    for key in path:
+        is_plain = key.isprintable() and 0 < len(key) <= 60
+        keys.append(key if is_plain else shown(key))
+    return ".".join(keys)

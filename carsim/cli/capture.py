@@ -199,10 +199,10 @@ def _save(target: Path, trace: "Trace", overwrite: bool) -> None:
     overall, eligible = replay_ratio(decisions_of(saved).replay, saved.tokens_per_frame)
     if not overall and np.isfinite(np.asarray(saved.meta.tau, float)).any():
         low, high = np.nanmin(saved.tas), np.nanmax(saved.tas)
-        say(
-            f"warning: nothing replays, as scores lie between {low:.3g} and {high:.3g}; "
-            "--calibrate RATIO finds a tau"
-        )
+        cure = "--calibrate RATIO finds a tau"
+        if "loop" in saved.meta.content:  # a pipeline, with which no tau is searched
+            cure = "give a tau between them"
+        say(f"warning: nothing replays, as scores lie between {low:.3g} and {high:.3g}; {cure}")
     say(
         f"{target}: {saved.size}; replayed "
         f"{overall:.1%} of all steps, {eligible:.1%} of eligible steps (first frame left out)",

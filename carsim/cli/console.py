@@ -10,7 +10,6 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from importlib.metadata import version
 from time import monotonic
-from typing import Any
 
 import click
 from rich import box
@@ -79,8 +78,9 @@ def say_screen(*parts: Part) -> None:
 
 def show_json(document: Mapping[str, object]) -> None:
     """Print results as one JSON document, with the version of the models that they come from."""
-    whole = {**document, "carsim_version": document.get("carsim_version", version("carsim"))}
-    click.echo(json.dumps(whole, indent=2, allow_nan=False))
+    complete = dict(document)
+    complete.setdefault("carsim_version", version("carsim"))
+    click.echo(json.dumps(complete, indent=2, allow_nan=False))
 
 
 def print_results(as_json: bool, document: Mapping[str, object], parts: Iterable[Part]) -> None:
@@ -93,8 +93,8 @@ def print_results(as_json: bool, document: Mapping[str, object], parts: Iterable
 
 def in_order(sections: Iterable[tuple[str, Sequence[Part]]]) -> Iterator[Part]:
     """Headings and what stands under them, as parts for :func:`show`."""
-    for place, (heading, parts) in enumerate(sections):
-        if place:
+    for number, (heading, parts) in enumerate(sections):
+        if number > 0:
             yield ""
         if heading:
             yield Text(heading, style="bold red" if heading.startswith("MISFIT") else "bold")
@@ -106,6 +106,7 @@ BLOCKS = f"\u2588{EIGHTHS.strip()}"
 
 
 def _can_write(text: str, encoding: str) -> bool:
+    """Whether an encoding has all characters of a text."""
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
@@ -121,22 +122,36 @@ def _print(console: Console, part: Part) -> None:
     elif isinstance(part, Fact):
         _print_fact(console, part)
     elif isinstance(part, str):
-        marks = {"MISFIT": "bold red", "warning:": "yellow"}
-        style = next((s for m, s in marks.items() if part.lstrip("- ").startswith(m)), "")
-        # A path stays one that can be copied.
-        how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
-        how["subsequent_indent"] = " " * (len(part) - len(part.lstrip(" -")))
-        lines = textwrap.fill(visible(part), console.width, **how)
-        console.print(Text(lines, style), soft_wrap=True)
+        _print_text(console, part)
     else:
         console.print(part)
 
 
+def _print_text(console: Console, text: str) -> None:
+    """Print a text in lines, a warning in its colour; further lines of an item are indented."""
+    without_indent = text.lstrip(" -")
+    if without_indent.startswith("MISFIT"):
+        style = "bold red"
+    elif without_indent.startswith("warning:"):
+        style = "yellow"
+    else:
+        style = ""
+    lines = textwrap.fill(
+        visible(text),
+        console.width,
+        # A path stays one that can be copied.
+        break_long_words=False,
+        break_on_hyphens=False,
+        subsequent_indent=" " * (len(text) - len(without_indent)),
+    )
+    console.print(Text(lines, style), soft_wrap=True)
+
+
 def _print_fact(console: Console, fact: Fact) -> None:
     """Print a fact: its label, and beside it the lines of its text."""
-    for place, line in enumerate(fact.lines(console.width, LABEL_WIDTH)):
+    for number, line in enumerate(fact.lines(console.width, LABEL_WIDTH)):
         text = Text(line)
-        if not place:
+        if number == 0:
             text.stylize("bold", 0, len(fact.label))
         console.print(text, soft_wrap=True)
 
@@ -148,29 +163,35 @@ def _blocks(table: Table, width: int) -> Iterator[Table]:
     >>> [block.headings for block in _blocks(wide, 60)]
     [('policy', 'a'), ('policy', 'b')]
     """
-    texts, widths = table.text_columns, _widths(table)
+    widths = _widths(table)
+    text_widths = widths[: table.text_columns]
     gap = GAP
     edges = 2
     if table.compact:
         gap = _compact_gap(table, width)
         edges = 0
 
-    def split(most: int) -> list[list[int]]:
-        """Blocks if texts take so many characters at most."""
-        room = width - edges + gap - sum(min(each, most) + gap for each in widths[:texts])
+    def split(most_text: int) -> list[list[int]]:
+        """Columns of numbers by block, if a text takes at most so many characters."""
+        texts = sum(min(text_width, most_text) + gap for text_width in text_widths)
+        room = width - edges + gap - texts  # the last column needs no gap behind it
         blocks: list[list[int]] = [[]]
-        for column in range(texts, len(widths)):
-            if blocks[-1] and sum(widths[c] + gap for c in (*blocks[-1], column)) > room:
+        filled = 0
+        for column in range(table.text_columns, len(widths)):
+            filled += widths[column] + gap
+            if blocks[-1] and filled > room:
                 blocks.append([])
+                filled = widths[column] + gap
             blocks[-1].append(column)
         return blocks
 
-    longest = max((LEAST_TEXT, *widths[:texts]))
-    # Of all widths of texts that need the fewest blocks, the largest.
+    # Of all widths of texts that need the fewest blocks, the largest: the first of equal ones.
+    longest = max([LEAST_TEXT, *text_widths])
     blocks = min(map(split, range(longest, LEAST_TEXT - 1, -1)), key=len)
     for block in blocks:
-        kept = [*range(texts), *block]
-        headings, *rows = (tuple(row[c] for c in kept) for row in (table.headings, *table.rows))
+        columns = [*range(table.text_columns), *block]
+        headings = tuple(table.headings[column] for column in columns)
+        rows = [tuple(row[column] for column in columns) for row in table.rows]
         yield replace(table, headings=headings, rows=tuple(rows))
 
 
@@ -182,27 +203,41 @@ def _compact_gap(table: Table, width: int) -> int:
 
 def _rich_table(table: Table, width: int) -> RichTable:
     """The table: numbers to the right, rows that matter bold, what breaks something in red."""
-    widths, is_plain = _widths(table), not any(table.headings)
-    gap = GAP if table.text_columns < len(widths) else 2  # a blank of it is the column's own
-    rich = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, gap - 2))
+    widths = _widths(table)
+    is_plain = not any(table.headings)
     if is_plain:
         rich = RichTable.grid(padding=(0, 2))
     elif table.compact:
         gap = _compact_gap(table, width)
         rich = RichTable(box=None, pad_edge=False, padding=(0, gap, 0, 0))
+    else:
+        has_numbers = table.text_columns < len(widths)
+        gap = GAP if has_numbers else 2
+        # Rich puts a blank on the other side of each column itself, and the padding has one.
+        rich = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, gap - 2))
     for column, heading in enumerate(table.headings):
-        is_text = column < table.text_columns
-        look: dict[str, Any] = {"style": "bold"} if is_plain and not column else {}
-        if not is_text:
+        is_number = column >= table.text_columns
+        if is_number:
             heading = textwrap.fill(heading, max(1, widths[column]))
-            look |= {"justify": "right", "no_wrap": True}
-        elif table.compact:  # a bar, and a word, are never cut
-            look["no_wrap"] = not any(" " in row[column] for row in table.rows)
-        rich.add_column(visible(heading), overflow="fold", **look)
-    for place, row in enumerate(table.rows):
-        style = "bold red" if place in table.marked else "bold" if place in table.strong else None
-        rich.add_row(*map(visible, row), style=style)
+        # In a compact table a word, or a bar, is never cut.
+        is_of_words = not any(" " in row[column] for row in table.rows)
+        rich.add_column(
+            visible(heading),
+            overflow="fold",
+            style="bold" if is_plain and column == 0 else None,
+            justify="right" if is_number else "left",
+            no_wrap=is_number or (table.compact and is_of_words),
+        )
+    for number, row in enumerate(table.rows):
+        rich.add_row(*map(visible, row), style=_row_style(table, number))
     return rich
+
+
+def _row_style(table: Table, row: int) -> str | None:
+    """Style of a row: red if it breaks something, bold if it matters most."""
+    if row in table.marked:
+        return "bold red"
+    return "bold" if row in table.strong else None
 
 
 def _widths(table: Table) -> list[int]:
@@ -212,8 +247,9 @@ def _widths(table: Table) -> list[int]:
     """
     widths = []
     for column, heading in enumerate(table.headings):
-        words = [heading] if table.compact else heading.split()
-        widths.append(max(map(len, (*words, *(row[column] for row in table.rows))), default=0))
+        texts = [heading] if table.compact else heading.split()
+        texts += [row[column] for row in table.rows]
+        widths.append(max(map(len, texts), default=0))
     return widths
 
 
@@ -248,24 +284,28 @@ def progress_bar(name: str, *, is_steady: bool = True) -> Iterator[Callable[...,
     """
     console = _live_console()
     if console is None:  # rich before 15 would leave a blank line even if disabled
-        told = monotonic()
+        last_line_s = monotonic()
 
         def tell(done: float, total: float, rate: str = "") -> None:
-            nonlocal told
-            if monotonic() > told + LINE_S:
-                told = monotonic()
+            nonlocal last_line_s
+            if monotonic() > last_line_s + LINE_S:
+                last_line_s = monotonic()
                 click.echo(f"{name}: {done / max(1, total):.0%} {rate}", err=True)
 
         yield tell
         return
     from rich import progress as bars
 
-    *usual, left = bars.Progress.get_default_columns()
-    time = left if is_steady else bars.TimeElapsedColumn()
-    columns = (*usual, time, bars.TextColumn("{task.fields[rate]}"))
-    look: dict[str, Any] = {"console": console, "transient": True, "speed_estimate_period": 120}
-    with bars.Progress(*columns, **look) as shown:
-        task = shown.add_task(name, total=None, rate="")
-        yield lambda done, total, rate="": shown.update(
-            task, completed=done, total=total, rate=rate
-        )
+    *usual_columns, time_left = bars.Progress.get_default_columns()
+    time = time_left if is_steady else bars.TimeElapsedColumn()
+    bar = bars.Progress(
+        *usual_columns,
+        time,
+        bars.TextColumn("{task.fields[rate]}"),
+        console=console,
+        transient=True,
+        speed_estimate_period=120,
+    )
+    with bar:
+        task = bar.add_task(name, total=None, rate="")
+        yield lambda done, total, rate="": bar.update(task, completed=done, total=total, rate=rate)

@@ -3,11 +3,11 @@
 import json
 import shlex
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from rich.text import Text
@@ -25,9 +25,25 @@ if TYPE_CHECKING:
 MODES = ("front", "plot", "check", "verify", "rescue")
 """Options of which one decides what is done."""
 
-Names = Sequence[str]
-Wanted = Mapping[str, str] | None
-"""Objectives of a front; None for those of the study."""
+COMMAND_WIDTH = 77
+"""Columns of a command that is printed; at most two more are the sign that a line goes on."""
+
+
+class FrontQuestion(NamedTuple):
+    """What is asked of a front.
+
+    Attributes:
+        objectives: Metric -> ``min`` or ``max``; None for those of the study.
+        constraints: Further conditions that points have to meet.
+        point: Number of the point whose command is printed; None for the knee.
+        within: Share by which points may be better than the one that stands for them; None for
+            that of the sweep.
+    """
+
+    objectives: Mapping[str, str] | None = None
+    constraints: Sequence[str] = ()
+    point: int | None = None
+    within: float | None = None
 
 
 @click.command()
@@ -98,7 +114,7 @@ Wanted = Mapping[str, str] | None
     "every objective, such as 0.01; what the sweep allowed if left out.",
 )
 @JSON
-def report(folders: tuple[str, ...], out: str | None, as_json: bool, **asked: Any) -> int | None:
+def report(folders: tuple[str, ...], out: str | None, as_json: bool, **options: Any) -> int | None:
     """Make one HTML page of what a run, a sweep or a search left in DIR.
 
     The page needs no other file and no network. It has the question, the answer, tables that a
@@ -120,35 +136,39 @@ def report(folders: tuple[str, ...], out: str | None, as_json: bool, **asked: An
     holds only if all bounds and all points that bounds do not rule out are the same when they are
     computed again.
     """
-    if sum(bool(asked[mode]) for mode in MODES) > 1:
+    if sum(bool(options[mode]) for mode in MODES) > 1:
         raise click.UsageError("--front, --plot, --check, --verify and --rescue exclude each other")
     from carsim.explore.pareto import parse_objectives
 
-    of_front = parse_objectives(asked["objectives"]) or None, asked["constraints"]
-    if asked["plot"] is not None:
-        _draw(folders, asked["plot"], out, asked["width"], asked["look"], *of_front)
+    question = FrontQuestion(
+        objectives=parse_objectives(options["objectives"]) or None,
+        constraints=options["constraints"],
+        point=options["point"],
+        within=options["within"],
+    )
+    if options["plot"] is not None:
+        _draw(folders, out, options, question)
         return None
     if len(folders) > 1:
         raise click.UsageError("several DIR go with --plot")
-    if as_json and not asked["front"]:
+    if as_json and not options["front"]:
         raise click.UsageError("--json goes with --front")
-    if asked["study"] is not None and not asked["verify"]:
+    if options["study"] is not None and not options["verify"]:
         raise click.UsageError("--study goes with --verify")
-    if asked["verify"]:
-        _verify(folders[0], asked["study"])
+    if options["verify"]:
+        _verify(folders[0], options["study"])
         return None
-    if asked["check"] or asked["rescue"]:
-        return _check(Path(folders[0]), asked["rescue"])
-    if asked["front"]:
-        asked_of_point = asked["point"], asked["within"]
-        _show_front(folders[0], *of_front, out, as_json, *asked_of_point)
+    if options["check"] or options["rescue"]:
+        return _check(Path(folders[0]), options["rescue"])
+    if options["front"]:
+        _show_front(folders[0], question, out, as_json=as_json)
         return None
-    if any(of_front) or asked["point"] is not None or asked["within"] is not None:
+    if question != FrontQuestion():
         raise click.UsageError("--objective, --constraint, --point and --within go with --front")
     from carsim.report.report import write_page
 
     with progress("reading") as tell:
-        page = write_page(folders[0], out, overwrite=asked["overwrite"], progress=tell)
+        page = write_page(folders[0], out, overwrite=options["overwrite"], progress=tell)
     say(f"Written to {page}")
     return None
 
@@ -160,16 +180,17 @@ def _verify(folder: str, study: str | None) -> None:
 
     with progress("proving"):
         proven = verify(Path(folder), None if study is None else Path(study))
-    again = proven.front + proven.evaluated
-    share = f", or better by at most {100 * proven.within:g} %" if proven.within else ""
     n_rows = len(read_study(Path(folder)).representatives)
-    alike = rows_of_front(n_rows, proven.front, proven.within)
-    say(
-        f"The front of {count(proven.front, 'point')}{alike} is proven for "
-        f"{count(proven.designs, 'design')}: bounds of all were computed again.",
-        f"{proven.dominated:,} are dominated{share}, {proven.broken:,} cannot fit or meet the "
-        f"constraints. {count(again, 'point')} evaluated again: all results are equal.",
-    )
+    remark = rows_of_front(n_rows, proven.front, proven.within)
+    front = f"The front of {count(proven.front, 'point')}{remark}"
+    designs = count(proven.designs, "design")
+    say(f"{front} is proven for {designs}: bounds of all were computed again.")
+    dominated = f"{proven.dominated:,} are dominated"
+    if proven.within:
+        dominated += f", or better by at most {100 * proven.within:g} %"
+    broken = f"{proven.broken:,} cannot fit or meet the constraints"
+    evaluated = count(proven.front + proven.evaluated, "point")
+    say(f"{dominated}, {broken}. {evaluated} evaluated again: all results are equal.")
 
 
 def rows_of_front(n_rows: int, n_points: int, within: float) -> str:
@@ -198,101 +219,146 @@ def _check(folder: Path, new: str | None) -> int:
     from carsim.report.rescue import UNKNOWN, inspect, rescue
 
     if new is not None:
-        lost = rescue(folder, Path(new))
-        say(*(f"{name}: {what}" for name, what in lost.items()), f"The rest is in {new}.")
+        losses = rescue(folder, Path(new))
+        lines = [f"{file}: {loss}" for file, loss in losses.items()]
+        say(*lines, f"The rest is in {new}.")
         return 0
-    found = inspect(folder)
-    damaged = [name for name, what in found.items() if what not in ("", UNKNOWN)]
-    say(*(f"{name}: {what or 'right'}" for name, what in found.items()))
-    if damaged:
-        say(f"Damaged: {', '.join(damaged)}. Add --rescue NEW to copy the rest to a new folder.")
-    return int(bool(damaged))
+    damage_of = inspect(folder)
+    lines = [f"{file}: {damage or 'right'}" for file, damage in damage_of.items()]
+    damaged = [file for file, damage in damage_of.items() if damage not in ("", UNKNOWN)]
+    say(*lines)
+    if not damaged:
+        return 0
+    say(f"Damaged: {', '.join(damaged)}. Add --rescue NEW to copy the rest to a new folder.")
+    return 1
 
 
 def _draw(
-    folders: Names,
-    what: str,
-    out: str | None,
-    width: float,
-    look: Literal["usual", "paper"],
-    objectives: Wanted,
-    constraints: Names,
+    folders: Sequence[str], out: str | None, options: Mapping[str, Any], question: FrontQuestion
 ) -> None:
-    """Draw one figure."""
+    """Draw one figure.
+
+    Args:
+        folders: Folders of results, each perhaps with a label.
+        out: File of the figure.
+        options: Options ``plot``, ``width`` and ``look``.
+        question: Objectives and constraints of a front.
+    """
     from carsim.report.plots import write_plot
 
     if out is None:
         raise click.UsageError("--plot needs --out FILE.pdf, .svg or .png")
     with progress("drawing"):
-        figure, numbers, *caption = write_plot(
-            folders, what, out, width, objectives=objectives, constraints=constraints, look=look
+        files = write_plot(
+            folders,
+            options["plot"],
+            out,
+            options["width"],
+            objectives=question.objectives,
+            constraints=question.constraints,
+            look=options["look"],
         )
-    also = f", its caption to {caption[0]}" if caption else ""
-    say(f"Written to {figure}{also}, and its numbers to {numbers}")
+    figure = files[0]
+    numbers = files[1]
+    caption = f", its caption to {files[2]}" if len(files) > 2 else ""
+    say(f"Written to {figure}{caption}, and its numbers to {numbers}")
 
 
-def _show_front(
-    folder: str,
-    objectives: Wanted,
-    constraints: Names,
-    out: str | None,
-    as_json: bool,
-    point: int | None,
-    within: float | None,
-) -> None:
-    """Print the front of what a folder stores, and write it where that is asked for."""
-    from carsim.explore.code import code_sha256, plugin_gap_of
+def _show_front(folder: str, question: FrontQuestion, out: str | None, *, as_json: bool) -> None:
+    """Print the front of what a folder stores, and write it where that is asked for.
+
+    Args:
+        folder: Folder of a sweep or a search.
+        question: Objectives, constraints and point.
+        out: Folder for the front as CSV; None for none.
+        as_json: Print JSON.
+    """
+    from carsim.explore.code import code_sha256
     from carsim.explore.pareto import pareto
     from carsim.metrics.columns import csv_text
     from carsim.report.stored_study import read_study
 
-    study = read_study(Path(folder)).seen(objectives, constraints)
-    if within is not None:
-        study = replace(study, within=within)
+    study = read_study(Path(folder)).seen(question.objectives, question.constraints)
+    if question.within is not None:
+        study = replace(study, within=question.within)
     if study.front.empty:
         pareto(study.frame, study.objectives, study.constraints)  # says why
-    number = int(study.knee["point"].iloc[0]) if point is None else point
+    number = question.point
+    if number is None:
+        number = int(study.knee["point"].iloc[0])
     command = _run_command(study, number)
-    files = [] if out is None else ["pareto.csv"]
+    files = []
     if out is not None:
         make_folder(Path(out))
         write_whole(Path(out) / "pareto.csv", csv_text(study.front))
-    made, same_code = study.facts["version"], study.facts["code"] == code_sha256()
+        files.append("pareto.csv")
+    same_code = study.facts["code"] == code_sha256()
     if as_json:
-        document = {"study": study.name, "assumed": study.assumed}
-        document |= {"carsim_version": made, "same_code": same_code}
+        document = {
+            "study": study.name,
+            "assumed": study.assumed,
+            "carsim_version": study.facts["version"],
+            "same_code": same_code,
+        }
         document |= completeness(study)
-        found = {"constraints": study.constraints, "points": len(study.frame), "files": files}
-        show_json(document | as_document(study) | found | {"command": command})
+        document |= as_document(study)
+        document["constraints"] = study.constraints
+        document["points"] = len(study.frame)
+        document["files"] = files
+        document["command"] = command
+        show_json(document)
         return
     print_front(study)
-    if study.is_part:
-        have = f"{len(study.frame):,} of {study.facts['points']:,} points have a result"
-        proven = "the front is exact once the sweep has ended"
-        if study.is_proven:
-            proven = "for all others it is proven that they are not on the front"
-        if share := study.facts.get("within"):
-            others = "all others that fit"
-            if study.constraints != tuple(study.facts["constraints"]):
-                others += f" and keep each limit with {100 * share:g} % to spare"
-            worse = f"a point of this front is at most {100 * share:g} % worse in each objective"
-            proven = f"for {others}, it is proven that {worse}"
-        say(f"{have}: {proven}.")
-    if n_failed := study.counts["failed"]:
-        say(f"{count(n_failed, 'point')} failed: the same sweep tries again.")
-    gap = plugin_gap_of(study.facts)
-    if gap is not None and not same_code:
-        say(f"The study {gap.problem}; {gap.cure}.".replace("`plugins`", "--plugin"))
-    elif made != (own := version("carsim")) or not same_code:
-        say(f"The points were evaluated by other code, carsim {made}; this is {own}.")
+    for remark in _front_remarks(study, same_code=same_code):
+        say(remark)
     if not command:
         say(f"Point {number} has fields for which no option of carsim run stands.")
     else:
-        where = "" if number in set(study.front["point"]) else ", which is not on the front,"
-        say(f"Point {number}{where} as a run, in the folder of the study:")
+        is_on_front = number in set(study.front["point"])
+        place = "" if is_on_front else ", which is not on the front,"
+        say(f"Point {number}{place} as a run, in the folder of the study:")
         click.echo(command)
     if files:
         say(f"Written to {out}: {', '.join(files)}")
+
+
+def _front_remarks(study: "StoredStudy", *, same_code: bool) -> Iterator[str]:
+    """What a reader of a front has to know: missing points, failed points, other code.
+
+    Args:
+        study: The study.
+        same_code: The points were evaluated by this code.
+    """
+    from carsim.explore.code import plugin_gap_of
+
+    if study.is_part:
+        results = f"{len(study.frame):,} of {study.facts['points']:,} points have a result"
+        yield f"{results}: {_exactness(study)}."
+    failed = study.counts["failed"]
+    if failed:
+        yield f"{count(failed, 'point')} failed: the same sweep tries again."
+    if same_code and study.facts["version"] == version("carsim"):
+        return
+    gap = plugin_gap_of(study.facts)
+    if gap is not None and not same_code:
+        yield f"The study {gap.problem}; {gap.cure}.".replace("`plugins`", "--plugin")
+    else:
+        evaluated_by = f"other code, carsim {study.facts['version']}"
+        yield f"The points were evaluated by {evaluated_by}; this is {version('carsim')}."
+
+
+def _exactness(study: "StoredStudy") -> str:
+    """How exact the front of a study is of which not all points have a result."""
+    if not study.is_proven:
+        return "the front is exact once the sweep has ended"
+    share = study.facts.get("within")
+    if not share:
+        return "for all others it is proven that they are not on the front"
+    others = "all others that fit"
+    if study.constraints != tuple(study.facts["constraints"]):
+        others += f" and keep each limit with {100 * share:g} % to spare"
+    worse = f"a point of this front is at most {100 * share:g} % worse in each objective"
+    return f"for {others}, it is proven that {worse}"
 
 
 def _run_command(study: "StoredStudy", number: int) -> str:
@@ -313,36 +379,57 @@ def _run_command(study: "StoredStudy", number: int) -> str:
     file = StudyFile.model_validate(mapping_of(study.facts["study"], study.name))
     changes = {"design": file.design, "trace": file.traces, "workload": file.workload} | file.set
     for name, body in file.axes.items():
-        axis, cell = parse_axis(name, body, name), rows[name].iloc[0]
-        changes |= axis.changes(next(v for v in axis.values if cell in (v, json.dumps(v))))
-    parts = [["carsim", "run", changes.pop("design")]]
-    traces, work = changes.pop("trace"), changes.pop("workload")
+        axis = parse_axis(name, body, name)
+        cell = rows[name].iloc[0]
+        # A value that is no number and no text stands as JSON in its cell.
+        value = next(value for value in axis.values if cell in (value, json.dumps(value)))
+        changes |= axis.changes(value)
+    design = changes.pop("design")
+    traces = changes.pop("trace")
+    work = changes.pop("workload")
     replays = changes.pop("replay", True)
-    if changes.keys() & {*PSEUDO_PATHS} or not isinstance(work, str | None):
+    has_option = not changes.keys() & set(PSEUDO_PATHS) and isinstance(work, str | None)
+    if not has_option:
         return ""
+    options = []
     for path, value in changes.items():
-        written = value if isinstance(value, str) else json.dumps(value)
-        parts.append(["--set", f"{path}={written}"])
-    parts += [["--trace", each] for each in ([traces] if isinstance(traces, str) else traces)]
-    parts += [["--workload", work]] if work else []
-    parts += [] if replays else [["--no-replay"]]
-    parts += [] if file.resample is None else [["--resample", str(file.resample)]]
-    parts += [] if file.fidelity == "fluid" else [["--fidelity", file.fidelity]]
-    parts += [["--allow-misfit"]] if file.allow_misfit else []
-    files = plugin_files() or tuple(study.facts.get("plugins", {}))
-    parts += [["--plugin", file] for file in files]
-    known = " ".join(shlex.join(part).replace(" ", "\0") for part in parts)
-    lines = textwrap.wrap(known, 77, break_long_words=False, break_on_hyphens=False)
+        text = value if isinstance(value, str) else json.dumps(value)
+        options.append(["--set", f"{path}={text}"])
+    if isinstance(traces, str):
+        traces = [traces]
+    options += [["--trace", trace] for trace in traces]
+    if work:
+        options.append(["--workload", work])
+    if not replays:
+        options.append(["--no-replay"])
+    if file.resample is not None:
+        options.append(["--resample", str(file.resample)])
+    if file.fidelity != "fluid":
+        options.append(["--fidelity", file.fidelity])
+    if file.allow_misfit:
+        options.append(["--allow-misfit"])
+    plugins = plugin_files() or tuple(study.facts.get("plugins", {}))
+    options += [["--plugin", plugin] for plugin in plugins]
+    return _in_lines([["carsim", "run", design], *options])
+
+
+def _in_lines(parts: Sequence[Sequence[str]]) -> str:
+    """A command in lines that a shell joins; an option stands in one line with its value."""
+    unbreakable = [shlex.join(part).replace(" ", "\0") for part in parts]
+    lines = textwrap.wrap(
+        " ".join(unbreakable), COMMAND_WIDTH, break_long_words=False, break_on_hyphens=False
+    )
     return " \\\n".join(lines).replace("\0", " ")
 
 
 def as_document(study: "StoredStudy") -> dict[str, Any]:
     """The front of a study for JSON."""
-    records = json.loads(study.front.to_json(orient="records"))
-    within = study.facts.get("within")
-    stands = [int(point) for point in study.representatives["point"]]
-    document = {"objectives": study.objectives, "within": within}
-    return document | {"representatives": stands, "front": records}
+    return {
+        "objectives": study.objectives,
+        "within": study.facts.get("within"),
+        "representatives": [int(point) for point in study.representatives["point"]],
+        "front": json.loads(study.front.to_json(orient="records")),
+    }
 
 
 def completeness(study: "StoredStudy") -> dict[str, Any]:
@@ -366,9 +453,13 @@ def study_manifest(study: "Study") -> dict[str, Any]:
     from carsim.explore.code import manifest
 
     ctx = click.get_current_context()
-    facts: dict[str, Any] = {"study_sha256": study.fingerprint, "seed": study.file.sampling.seed}
-    facts["traces"] = {name: trace.sha256 for name, trace in study.traces.items()}
-    return manifest(command_of(ctx, ctx.params), study.base, **facts)
+    return manifest(
+        command_of(ctx, ctx.params),
+        study.base,
+        study_sha256=study.fingerprint,
+        seed=study.file.sampling.seed,
+        traces={name: trace.sha256 for name, trace in study.traces.items()},
+    )
 
 
 def print_front(study: "StoredStudy") -> None:
@@ -383,5 +474,10 @@ def print_front(study: "StoredStudy") -> None:
     verb = "is" if len(front) == 1 else "are"
     fitting = count(len(study.fitting), "evaluated point" if study.is_part else "point")
     title = f"{study.name}: {len(front):,} of {fitting} that fit {verb} on the front{study.so_far}"
-    notes = filter(None, [origin_note(study.frame), *front_notes(study)])
-    say(Text(title, style="bold"), *filter(None, [study.assumed]), front_table(study), *notes)
+    say(Text(title, style="bold"))
+    if study.assumed:
+        say(study.assumed)
+    say(front_table(study))
+    for note in [origin_note(study.frame), *front_notes(study)]:
+        if note:
+            say(note)

@@ -82,7 +82,7 @@ DIFFERENT = 1
     "first frame, so take steps of a later one.",
 )
 @click.pass_context
-def run(ctx: click.Context, /, **given: Any) -> int | None:
+def run(ctx: click.Context, /, **options: Any) -> int | None:
     """Simulate DESIGN, a YAML file or the name of a shipped design, on a workload.
 
     A board and a model are enough: carsim run --board kv260 --model tinyllama_1b chooses the
@@ -98,64 +98,109 @@ def run(ctx: click.Context, /, **given: Any) -> int | None:
     A folder that run --out wrote, in place of DESIGN, is repeated by its own command. The answer
     says whether the figures are the same, else which differ and what has changed; exit status 1.
     """
-    command, out, timeline = command_of(ctx, given, OUTPUTS), given["out"], given["timeline"]
-    if given["design"] is not None and (Path(given["design"]) / "summary.json").exists():
-        if command != command_of(ctx, {"design": given["design"]}) or out or timeline:
+    command = command_of(ctx, options, OUTPUTS)
+    design = options["design"]
+    out = options["out"]
+    if design is not None and (Path(design) / "summary.json").exists():
+        has_no_options = command == command_of(ctx, {"design": design})
+        if not has_no_options or out or options["timeline"]:
             cure = "leave out all options but --plugin and --json"
-            raise InputError(given["design"], "is repeated as it was run", cure)
-        return _repeat(ctx.command, given["design"], given["as_json"])
-    window = parse_window(timeline) if timeline is not None else None
-    if out is None and (given["overwrite"] or window):
-        option = "--timeline" if window else "--overwrite"
-        raise InputError(option, "has nowhere to write", "add --out DIR")
+            raise InputError(design, "is repeated as it was run", cure)
+        return _repeat(ctx.command, design, options["as_json"])
+    window = None
+    if options["timeline"] is not None:
+        window = parse_window(options["timeline"])
     if out is not None:
         from carsim.report.files import OUTPUT_FILES
         from carsim.report.folder import check_folder
 
-        check_folder(Path(out), overwrite=given["overwrite"], ours=OUTPUT_FILES)
+        check_folder(Path(out), overwrite=options["overwrite"], ours=OUTPUT_FILES)
+    elif window is not None:
+        raise InputError("--timeline", "has nowhere to write", "add --out DIR")
+    elif options["overwrite"]:
+        raise InputError("--overwrite", "has nowhere to write", "add --out DIR")
 
     from carsim.report import save_report, summary
 
+    files: list[str] = []
     with progress("simulating") as tell:
-        report = replace(_simulated(given, window), command=command)
-        files: list[str] = []
+        report = replace(_simulated(options, window), command=command)
         if out is not None:
-            how: dict[str, Any] = {"overwrite": given["overwrite"], "timeline": window}
-            how["progress"] = lambda what: tell(f"writing {what}")
-            files = save_report(report, out, **how)
-    if given["as_json"]:
+            files = save_report(
+                report,
+                out,
+                overwrite=options["overwrite"],
+                timeline=window,
+                progress=lambda file: tell(f"writing {file}"),
+            )
+    if options["as_json"]:
         show_json(summary(report))
         return None
-    _show(report, given["length"], out)
+    _show(report, options["length"], out)
     if files:
         say("", f"Written to {out}: {', '.join(files)}")
     return None
 
 
-def _simulated(given: Mapping[str, Any], window: "Window | None" = None) -> "Report":
-    """The report of the parameters that decide the figures."""
+def _simulated(options: Mapping[str, Any], window: "Window | None" = None) -> "Report":
+    """The report of the options that decide the figures.
+
+    Args:
+        options: Options of ``carsim run`` by the names of their parameters.
+        window: Steps of a timeline that will be written, which are checked before the simulation.
+
+    Raises:
+        InputError: Options that do not go together, or steps that the workload does not have.
+    """
     from carsim.runs.pipeline import run as simulate
     from carsim.runs.pipeline import sources_of
     from carsim.runs.timeline import check_window
 
-    work = work_of(given["workload"], given["traces"])
-    for name, what in (("tau", "scores"), ("resample_seed", "rows")):
-        if given[name] is not None and (work is None or work.kind != "trace"):
-            raise InputError(f"`{name}`", f"needs the {what} of a trace", "add --trace FILE")
-    changes = list(given["overrides"])
-    if (tau := given["tau"]) is not None:
-        check_set_once("--tau", given["overrides"])
-        changes.append(f"policy.tau=[{tau}]" if "," in tau else f"policy.tau={tau}")
-    if given["batch"] is not None:
-        check_set_once("--batch", given["overrides"])
-        changes.append(f"policy.batch={given['batch']}")
-    design = design_given(given["design"], given["board"], given["model"], changes, work)
-    decoded = sources_of(design, workload=work).traces
+    work = work_of(options["workload"], options["traces"])
+    has_trace = work is not None and work.kind == "trace"
+    for name, needed in (("tau", "scores"), ("resample_seed", "rows")):
+        if options[name] is not None and not has_trace:
+            raise InputError(f"`{name}`", f"needs the {needed} of a trace", "add --trace FILE")
+    design = design_given(
+        options["design"],
+        options["board"],
+        options["model"],
+        overrides=_overrides(options),
+        workload=work,
+    )
+    traces = sources_of(design, workload=work).traces
     if window is not None:
-        steps = decoded[0].n_steps
-        check_window(window.first, window.stop, n_steps=steps, n_layers=design.model.body.n_layers)
-    how = {name: given[name] for name in ("resample_seed", "fidelity", "allow_misfit")}
-    return simulate(design, decoded, replays=not given["no_replay"], **how)
+        check_window(
+            window.first,
+            window.stop,
+            n_steps=traces[0].n_steps,
+            n_layers=design.model.body.n_layers,
+        )
+    return simulate(
+        design,
+        traces,
+        replays=not options["no_replay"],
+        resample_seed=options["resample_seed"],
+        fidelity=options["fidelity"],
+        allow_misfit=options["allow_misfit"],
+    )
+
+
+def _overrides(options: Mapping[str, Any]) -> list[str]:
+    """Changes of the design as ``path=value``: those of --set, --tau and --batch.
+
+    Raises:
+        InputError: One field is changed in two ways.
+    """
+    overrides = list(options["overrides"])
+    tau = options["tau"]
+    if tau is not None:
+        check_set_once("--tau", options["overrides"])
+        overrides.append(f"policy.tau=[{tau}]" if "," in tau else f"policy.tau={tau}")
+    if options["batch"] is not None:
+        check_set_once("--batch", options["overrides"])
+        overrides.append(f"policy.batch={options['batch']}")
+    return overrides
 
 
 def _show(report: "Report", length: str | None, folder: str | None) -> None:
@@ -167,9 +212,10 @@ def _show(report: "Report", length: str | None, folder: str | None) -> None:
 
     run = stored(report)
     if length == "quiet":
-        warnings = (f"warning: {warning}" for warning in run.warnings)
-        label, text = expected(run)
-        say(policies_table(run, own_only=True), f"{label}: {text}", *warnings)
+        fact = expected(run)
+        lines = [f"{fact.label}: {fact.text}"]
+        lines += [f"warning: {warning}" for warning in run.warnings]
+        say(policies_table(run, own_only=True), *lines)
         return
     say_screen(*first_screen(run, folder))
     if length == "full":
@@ -177,28 +223,39 @@ def _show(report: "Report", length: str | None, folder: str | None) -> None:
 
 
 def _repeat(run_command: click.Command, folder: str, as_json: bool) -> int | None:
-    """Repeat a stored run and say whether its figures are the same; the exit status."""
+    """Repeat a stored run and say whether its figures are the same; the exit status.
+
+    Args:
+        run_command: The command ``carsim run``.
+        folder: Folder of the stored run.
+        as_json: Print JSON.
+
+    Raises:
+        InputError: The folder holds no run with a command that can be repeated.
+    """
     from carsim.report.repeat import repetition
     from carsim.report.stored import AGAIN, SUMMARY, read_run, stored
 
-    before, place = read_run(folder), f"{folder}/{SUMMARY}"
+    before = read_run(folder)
+    place = f"{folder}/{SUMMARY}"
     if not before.manifest.command.startswith("carsim run "):
         raise InputError(place, "holds no command", "repeat it in Python, where it was made")
     gap = plugin_gap(before.manifest.plugins)
     if gap is not None:
         raise InputError(place, gap.problem, gap.cure)
     # A file never loads code or writes: its plugins are not read, other options are refused.
-    known = [each for each in run_command.params if each.name not in (*OUTPUTS, "plugins")]
-    known.append(click.Option(["--plugin"], multiple=True, expose_value=False))
+    refused = (*OUTPUTS, "plugins")
+    accepted = [option for option in run_command.params if option.name not in refused]
+    accepted.append(click.Option(["--plugin"], multiple=True, expose_value=False))
     try:
         words = shlex.split(before.manifest.command)[2:]
-        given = click.Command("run", params=known).make_context("run", words).params
+        options = click.Command("run", params=accepted).make_context("run", words).params
     except (ValueError, click.ClickException) as error:
         raise InputError(place, f"its command cannot be used ({error})", AGAIN) from None
     with progress("repeating"):
-        found = repetition(before, stored(_simulated(given)))
-    print_results(as_json, found.document(), in_order(found.sections()))
-    return DIFFERENT if found.moved else None
+        repeated = repetition(before, stored(_simulated(options)))
+    print_results(as_json, repeated.document(), in_order(repeated.sections()))
+    return DIFFERENT if repeated.moved else None
 
 
 def parse_window(text: str) -> "Window":

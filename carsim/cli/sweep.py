@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import process_time
@@ -72,7 +72,7 @@ WORKERS = click.option(
     "are evaluated again have equal results.",
 )
 @JSON
-def sweep(study: str, workload: str | None, out: str, as_json: bool, **how: Any) -> int | None:
+def sweep(study: str, workload: str | None, out: str, as_json: bool, **options: Any) -> int | None:
     """Evaluate all points of STUDY, a YAML file, and store each as it is finished.
 
     With --front-only, a grid's front is found without evaluating all of it: a point is left out if
@@ -83,9 +83,9 @@ def sweep(study: str, workload: str | None, out: str, as_json: bool, **how: Any)
     refused with what is wrong. In the end, DIR holds points.csv and, where pyarrow is installed,
     points.parquet. Exit status 1 if points failed.
     """
-    if how["scheduler"] is not None and how["workers"] is not None:
+    if options["scheduler"] is not None and options["workers"] is not None:
         raise InputError("--workers", "a Dask cluster has its own", "leave it or --scheduler out")
-    if how["scheduler"] is not None:
+    if options["scheduler"] is not None:
         library("distributed", "--scheduler")
 
     from carsim.explore.answerable import check_answerable
@@ -96,9 +96,20 @@ def sweep(study: str, workload: str | None, out: str, as_json: bool, **how: Any)
     loaded = load_study(study, work_of(workload))
     check_answerable(loaded)  # before there is a folder
     with open_folder(out) as store:
-        with sweep_progress(loaded.name, front_only=how["front_only"]) as tell:
-            done = fill(store, loaded, tell=tell, **how)
-        status = show_results(store, loaded, done, out, as_json, has_front=how["front_only"])
+        with sweep_progress(loaded.name, front_only=options["front_only"]) as tell:
+            done = fill(
+                store,
+                loaded,
+                tell=tell,
+                workers=options["workers"],
+                scheduler=options["scheduler"],
+                front_only=options["front_only"],
+                within=options["within"],
+                shard=options["shard"],
+                reuse=options["reuse"],
+                accept_code=options["accept_code"],
+            )
+        status = show_results(store, loaded, done, out, as_json, has_front=options["front_only"])
         if store.counts().keys() == {"invalid"}:
             reason = next(row["reason"] for _, _, row in store.rows())
             raise InputError(loaded.name, f"all points are refused: {reason}", "mend the study")
@@ -108,62 +119,131 @@ def sweep(study: str, workload: str | None, out: str, as_json: bool, **how: Any)
 def show_results(
     store: "Store", study: "Study", done: "Progress", out: str, as_json: bool, *, has_front: bool
 ) -> int | None:
-    """Export a sweep or a search, and print its results; the exit status."""
+    """Export a sweep or a search, and print its results; the exit status.
+
+    Args:
+        store: The store of its results.
+        study: The study.
+        done: What this command has evaluated.
+        out: Folder of the store and its exports.
+        as_json: Print JSON.
+        has_front: Print the front, too.
+    """
     from carsim.cli.report import as_document, completeness, print_front, study_manifest
     from carsim.explore.frame import export
-    from carsim.explore.shards import ALL_POINTS
-    from carsim.explore.store import CERTIFICATE
     from carsim.report.stored_study import StoredStudy
 
-    found, counts = StoredStudy.of(store), store.counts()
-    is_apart = click.get_current_context().params["workers"] != 0
-    processor_s = process_time() + (done.processor_s if is_apart else 0.0)
-    files = export(found.frame, out, study_manifest(study))
-    notes = list(_notes(found, study, done))
+    stored = StoredStudy.of(store)
+    counts = store.counts()
+    has_workers = click.get_current_context().params["workers"] != 0
+    processor_s = process_time()
+    if has_workers:
+        processor_s += done.processor_s  # that of other processes
+    files = export(stored.frame, out, study_manifest(study))
+    notes = list(_notes(stored, study, done))
     status = FAILED if counts["failed"] else None
     if as_json:
-        document: dict[str, Any] = {"study": study.name, "assumed": found.assumed}
-        document |= {"points": counts.total(), **counts}
-        document |= {"evaluated": done.evaluated, "reused": done.reused}
-        document |= {"seconds": round(done.seconds, 3)}
-        document["points_per_minute"] = round(done.points_per_minute, 1)
-        document |= {"processor_s": round(processor_s, 1), "folder": out, "files": files}
-        document |= completeness(found) | {"shard": found.facts["shard"], "notes": notes}
-        show_json(document | (as_document(found) if has_front else {}))
+        document: dict[str, Any] = {"study": study.name, "assumed": stored.assumed}
+        document["points"] = counts.total()
+        document |= counts
+        document |= _effort(done, processor_s)
+        document["folder"] = out
+        document["files"] = files
+        document |= completeness(stored)
+        document["shard"] = stored.facts["shard"]
+        document["notes"] = notes
+        if has_front:
+            document |= as_document(stored)
+        show_json(document)
         return status
-    part = "" if found.facts["shard"] == ALL_POINTS else f", {found.facts['shard']}"
-    points = count(counts.total(), "point")
-    say(f"{study.name}{part}: {points}; {found.outcome or 'none stored'}", found.assumed)
-    for row_status, what in {"invalid": "Refused", "failed": "Failed"}.items():
-        reasons = Counter(found.frame.loc[found.frame["status"] == row_status, "reason"])
-        for reason, n in reasons.most_common(1):
-            if any(note.endswith(reason) for note in notes):
-                continue  # a note says it, and of which values
-            say(f"{what} most often ({count(n, 'point')}): {reason}")
+    points = f"{count(counts.total(), 'point')}; {stored.outcome or 'none stored'}"
+    say(f"{study.name}{_shard(stored)}: {points}", stored.assumed)
+    for line in _refusals(stored, notes):
+        say(line)
     if done.dominated or done.misfits:
-        lacks = Counter(part for parts in done.misfits.elements() for part in parts)
-        lacking = "".join(f"; {n:,} lack {part}" for part, n in lacks.most_common())
-        share = click.get_current_context().params["within"]
-        what = "dominated" + f" or at most {100 * share:g} % better" * bool(share)
-        cannot = "cannot fit" + " or meet constraints" * bool(found.constraints)
-        proven = f"{done.dominated:,} proven {what}, {done.misfits.total():,} {cannot}"
-        had = f"{counts.total():,} evaluated or refused"
-        took = f"in {done.whole_s - done.seconds:,.0f} s"
-        say(f"{done.total:,} bounded {took}: {had}, {proven}{lacking}")
+        say(f"{_bounds(done)}: {counts.total():,} evaluated or refused, {_proven(stored, done)}")
     if notes:
         say(*notes)
     say(*_work_now(done, processor_s))
     if has_front:
-        print_front(found)
+        print_front(stored)
     say(f"Written to {out}: {', '.join(files)}")
-    if not (found.front if has_front else found.fitting).empty:
-        folder = shlex.quote(out)
-        command = f"carsim report {folder} --front --out {folder}{plugin_options()}"
-        say(f"The front as a table and as pareto.csv: {command}")
-    if found.is_proven and (Path(out) / CERTIFICATE).exists():
-        command = f"carsim report {shlex.quote(out)} --verify{_beside(study)}{plugin_options()}"
-        say(f"The proof is in {CERTIFICATE}; to check it: {command}")
+    for line in _next_commands(stored, study, out, has_front=has_front):
+        say(line)
     return status
+
+
+def _effort(done: "Progress", processor_s: float) -> dict[str, Any]:
+    """Points that this command has evaluated or taken over, and their time, for JSON."""
+    return {
+        "evaluated": done.evaluated,
+        "reused": done.reused,
+        "seconds": round(done.seconds, 3),
+        "points_per_minute": round(done.points_per_minute, 1),
+        "processor_s": round(processor_s, 1),
+    }
+
+
+def _shard(stored: "StoredStudy") -> str:
+    """The part of the points that a store has, behind a comma; empty if it has all."""
+    from carsim.explore.shards import ALL_POINTS
+
+    shard = stored.facts["shard"]
+    return "" if shard == ALL_POINTS else f", {shard}"
+
+
+def _refusals(stored: "StoredStudy", notes: Sequence[str]) -> "Iterator[str]":
+    """The most frequent reasons of refused and of failed points, unless a note has them.
+
+    Args:
+        stored: The study as its store has it.
+        notes: Notes that are printed, too; they say of which values the reason is.
+    """
+    for status, outcome in {"invalid": "Refused", "failed": "Failed"}.items():
+        with_status = stored.frame["status"] == status
+        reasons = Counter(stored.frame.loc[with_status, "reason"])
+        for reason, points in reasons.most_common(1):
+            if not any(note.endswith(reason) for note in notes):
+                yield f"{outcome} most often ({count(points, 'point')}): {reason}"
+
+
+def _bounds(done: "Progress") -> str:
+    """How many points have bounds, and what these took."""
+    bounds_s = done.whole_s - done.seconds
+    return f"{done.total:,} bounded in {bounds_s:,.0f} s"
+
+
+def _proven(stored: "StoredStudy", done: "Progress") -> str:
+    """What bounds have proven of the points of a sweep with ``--front-only``."""
+    lack_counts: Counter[str] = Counter()
+    for lacks in done.misfits.elements():
+        lack_counts.update(lacks)
+    dominated = f"{done.dominated:,} proven dominated"
+    share = click.get_current_context().params["within"]
+    if share:
+        dominated += f" or at most {100 * share:g} % better"
+    misfits = f"{done.misfits.total():,} cannot fit"
+    if stored.constraints:
+        misfits += " or meet constraints"
+    for lack, points in lack_counts.most_common():
+        misfits += f"; {points:,} lack {lack}"
+    return f"{dominated}, {misfits}"
+
+
+def _next_commands(
+    stored: "StoredStudy", study: "Study", out: str, *, has_front: bool
+) -> "Iterator[str]":
+    """Commands that show the front and check its proof, where there are such."""
+    from carsim.explore.store import CERTIFICATE
+
+    folder = shlex.quote(out)
+    points = stored.front if has_front else stored.fitting
+    if not points.empty:
+        command = f"carsim report {folder} --front --out {folder}{plugin_options()}"
+        yield f"The front as a table and as pareto.csv: {command}"
+    if stored.is_proven and (Path(out) / CERTIFICATE).exists():
+        command = f"carsim report {folder} --verify{_beside(study)}{plugin_options()}"
+        yield f"The proof is in {CERTIFICATE}; to check it: {command}"
 
 
 def _beside(study: "Study") -> str:
@@ -184,19 +264,20 @@ def _work_now(done: "Progress", processor_s: float) -> "Iterator[str]":
         yield f"{now}; processor time: {processor_s:,.0f} s"
 
 
-def _notes(found: "StoredStudy", study: "Study", done: "Progress") -> "Iterator[str]":
+def _notes(stored: "StoredStudy", study: "Study", done: "Progress") -> "Iterator[str]":
     """Notes on axes without effect, values that are never valid, missing points and rows."""
     from carsim.explore.axis_notes import axis_notes, sample_note
     from carsim.explore.work_notes import work_notes
 
-    if found.facts["kind"] == "search":
+    kind = stored.facts["kind"]
+    if kind == "search":
         if done.finished < done.total:
-            only = f"The study has {done.finished:,} different points that pass its filters"
-            yield f"{only}; {done.total:,} were asked for."
+            points = f"The study has {done.finished:,} different points that pass its filters"
+            yield f"{points}; {done.total:,} were asked for."
     elif note := sample_note(study):
         yield note
     # With --front-only, values that are never valid are told before bounds are computed.
-    yield from axis_notes(found.frame, found.axes, with_invalid=found.facts["kind"] != "front")
+    yield from axis_notes(stored.frame, stored.axes, with_invalid=kind != "front")
     yield from work_notes(study)
 
 
@@ -212,9 +293,14 @@ def sweep_progress(name: str, *, front_only: bool = False) -> Iterator["Tell"]:
             if now.bounded is not None:
                 tell(now.bounded[0], 2 * now.bounded[1], "bounds")
                 return
-            done, most = now.counts.total(), now.total - now.dominated - now.misfits.total()
+            done = now.counts.total()
+            # Bounds may rule out further points of a front.
+            most = now.total - now.dominated - now.misfits.total()
             rate = f", {now.points_per_minute:,.0f}/min" if now.evaluated else ""
-            first, at_most = (most, "at most ") if front_only else (0, "")
-            tell(first + done, first + most, f"evaluated {done:,} of {at_most}{most:,}{rate}")
+            if front_only:
+                text = f"evaluated {done:,} of at most {most:,}{rate}"
+                tell(most + done, most + most, text)  # bounds are the first half
+            else:
+                tell(done, most, f"evaluated {done:,} of {most:,}{rate}")
 
         yield tell_points

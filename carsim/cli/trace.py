@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from carsim.decisions.trace import Trace
     from carsim.decisions.trace.meta import Geometry, TraceMeta
     from carsim.decisions.trace.stats import TraceStats
+    from carsim.decisions.trace.token_ranges import RangeDecisions
 
 
 @click.group(cls=LazyGroup, lazy={})
@@ -148,6 +149,9 @@ def _tables(loaded: "Trace", stats: "TraceStats") -> Iterable[Table]:
         scores = tuple(f"{value:.3f}" for value in stats.tas_quantiles)
         title = f"{loaded.meta.rule.label} over all evaluated steps"
         yield Table(tuple(f"{quantile:.0%}" for quantile in QUANTILES), (scores,), 0, title=title)
+    if loaded.ranges is not None:
+        yield from _token_tables(loaded.ranges)
+        return
     frames = tuple((str(frame), f"{ratio:.1%}") for frame, ratio in enumerate(stats.by_frame))
     yield Table(("frame", "replayed"), frames, title="replay ratio by frame")
     layers = tuple(
@@ -157,8 +161,20 @@ def _tables(loaded: "Trace", stats: "TraceStats") -> Iterable[Table]:
     yield Table(("layer", "of all steps", "of eligible"), layers, title="replay ratio by layer")
 
 
+def _token_tables(ranges: "RangeDecisions") -> Iterable[Table]:
+    """Shares of tokens that reuse outputs, by forward and layer."""
+    shares = ranges.reused / ranges.per_range  # [S, L, B, R]
+    by_forward = shares.mean(axis=(1, 2, 3))
+    by_layer = shares.mean(axis=(0, 2, 3))
+    forwards = tuple((str(number), f"{share:.1%}") for number, share in enumerate(by_forward))
+    yield Table(("forward", "of all tokens"), forwards, title="tokens that reuse, by forward")
+    layers = tuple((str(number), f"{share:.1%}") for number, share in enumerate(by_layer))
+    yield Table(("layer", "of all tokens"), layers, title="tokens that reuse, by layer")
+
+
 def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
     from carsim.decisions.trace.meta import SYNTHETIC
+    from carsim.decisions.trace.token_ranges import IN_WORDS
 
     meta = loaded.meta
     known = stats.pair_phi[stats.pair_phi == stats.pair_phi]
@@ -185,6 +201,14 @@ def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
         "phi of clips": f"{_number(stats.clip_phi)} "
         f"(within layers {_number(stats.within_layer_clip_phi)})",
     }
+    if (ranges := loaded.ranges) is not None:
+        share = ranges.reused.mean() / ranges.per_range
+        facts["video"] = f"{count(meta.n_steps, 'forward')}, {count(meta.n_rows, 'row')}"
+        facts["video"] += f" of {count(ranges.tokens, 'token')}"
+        facts["reuse"] = f"{share:.1%} of all tokens take outputs {IN_WORDS[ranges.source]}"
+        facts["replay ratio"] += ", of rows that wholly reuse"
+    if isinstance(loop := meta.content.get("loop"), str):
+        facts["loop"] = loop
     if meta.precision is not None:
         facts["precision"] = meta.precision.text
     if meta.origin == SYNTHETIC:

@@ -20,20 +20,22 @@ if TYPE_CHECKING:
 OUT_OF_BOUNDS = 1
 """Exit status of a figure that leaves its stated bound."""
 
-CLAIMS, REPLAY = "claims", "replay"
+CLAIMS = "claims"
+REPLAY = "replay"
+"""Parts that differ from the others: claims have no bounds, replay takes a folder."""
 
 HELP = """Hold predictions against published figures, all of them or those of one PART.
 
 \b
 {parts}
-claims    what four papers state, and what tests of it found
+claims    what ten papers state, and what tests of it found
 
 FOLDER is one that carsim measure wrote, or a folder of several; it takes the place of the rows that
 replay ships with.
 
 Exits with status 1 if a figure leaves its stated bound. configs/published/README.md tells how to
 describe a further board.
-""".format(parts="\n".join(f"{name:10}{what}" for name, what in PART_NAMES.items()))
+""".format(parts="\n".join(f"{name:10}{meaning}" for name, meaning in PART_NAMES.items()))
 
 
 @click.command(help=HELP)
@@ -84,83 +86,121 @@ def _output(parts: "Sequence[Part]", every: bool, brief: bool) -> "Iterator[Prin
     for part in parts:
         yield Text(part.title, style="bold")
         yield _statistics(part.groups)
-        yield from part.notes if not brief else ()
+        if not brief:
+            yield from part.notes
     for part in parts:
-        yield from (Text(f"OUTSIDE: {line}", style="red") for line in part.failures)
-    yield Text(_verdict(parts), style="bold" if all(part.ok for part in parts) else "bold red")
+        for failure in part.failures:
+            yield Text(f"OUTSIDE: {failure}", style="red")
+    is_right = all(part.ok for part in parts)
+    yield Text(_verdict(parts), style="bold" if is_right else "bold red")
 
 
 def _rows(group: "Group") -> "Table":
     """A line per comparison, those out of their bound marked; columns that are empty left out."""
-
-    def share(error: float | None) -> str:
-        if error is None:
-            return ""
-        return f"{100 * error:+.{1 if abs(error) >= 0.001 or error == 0 else 3}f} %"
-
     columns = {
         "what": [f"{row.what} ({row.note})" if row.note else row.what for row in group.rows],
         "reference": [f"{number(row.reference)} {row.unit}".strip() for row in group.rows],
         "carsim": [number(row.ours) for row in group.rows],
-        "error": [share(row.error) for row in group.rows],
+        "error": [_error_text(row.error) for row in group.rows],
         "bound": ["" if row.bound is None else f"{100 * row.bound:g} %" for row in group.rows],
-        f"error of {group.rival}": [share(row.rival_error) for row in group.rows],
+        f"error of {group.rival}": [_error_text(row.rival_error) for row in group.rows],
     }
-    kept = {name: cells for name, cells in columns.items() if any(cells)}
-    marked = frozenset(place for place, row in enumerate(group.rows) if not row.ok)
-    return Table(tuple(kept), tuple(zip(*kept.values(), strict=True)), marked=marked)
+    filled = {heading: cells for heading, cells in columns.items() if any(cells)}
+    rows = tuple(zip(*filled.values(), strict=True))
+    outside = [index for index, row in enumerate(group.rows) if not row.ok]
+    return Table(tuple(filled), rows, marked=frozenset(outside))
+
+
+def _error_text(error: float | None) -> str:
+    """A relative error in percent, with more digits if it is tiny; empty where there is none."""
+    if error is None:
+        return ""
+    is_tiny = 0 < abs(error) < 0.001
+    return f"{100 * error:+.3f} %" if is_tiny else f"{100 * error:+.1f} %"
 
 
 def _statistics(groups: "Sequence[Group]") -> "Table":
     """Errors in percent: a line per group of carsim's, and below it one of its rival's."""
-
-    def cells(errors: "Errors") -> tuple[str, ...]:
-        sizes = (percent(size) for size in (errors.mean, errors.median, errors.worst))
-        return (str(errors.count), *sizes, f"{100 * errors.bias:+.2f}")
-
-    def percent(size: float) -> str:
-        # Six characters hold errors of 1,000 % and more, too: a wider column would wrap titles.
-        return f"{100 * size:.{2 if size < 10 else 1}f}"
-
     lines: list[tuple[str, ...]] = []
-    marked: set[int] = set()
+    outside: set[int] = set()
     for group in groups:
         if group.failures:
-            marked.add(len(lines))
-        lines.append((group.title, *cells(group.ours), str(group.wins) if group.theirs else ""))
+            outside.add(len(lines))
+        nearer = str(group.wins) if group.theirs else ""
+        lines.append((group.title, *_error_cells(group.ours), nearer))
         if group.theirs:
-            lines.append((f"- {group.rival}", *cells(group.theirs), ""))
+            lines.append((f"- {group.rival}", *_error_cells(group.theirs), ""))
     headings = ("errors in %", "rows", "mean", "median", "worst", "bias", "nearer")
-    return Table(headings, tuple(lines), marked=frozenset(marked))
+    return Table(headings, tuple(lines), marked=frozenset(outside))
+
+
+def _error_cells(errors: "Errors") -> tuple[str, ...]:
+    """Number of rows, and mean, median, worst error and bias in percent."""
+    return (
+        str(errors.count),
+        _percent(errors.mean),
+        _percent(errors.median),
+        _percent(errors.worst),
+        f"{100 * errors.bias:+.2f}",
+    )
+
+
+def _percent(size: float) -> str:
+    """The size of a relative error in percent.
+
+    Six characters hold errors of 1,000 % and more, too: a wider column would wrap titles.
+    """
+    return f"{100 * size:.2f}" if size < 10 else f"{100 * size:.1f}"
 
 
 def _verdict(parts: "Sequence[Part]") -> str:
     """Number of groups within their bounds, and groups in which the rival is as near."""
     groups = [group for part in parts for group in part.groups]
-    rivalled = [
-        group.title for group in groups if group.theirs and group.theirs.mean <= group.ours.mean
-    ]
-    text = f"{sum(not group.failures for group in groups)} of {len(groups)} groups of comparisons "
-    text += "are within their bounds."
-    return text + (f" A rival is as near for: {'; '.join(rivalled)}." if rivalled else "")
+    within = sum(not group.failures for group in groups)
+    text = f"{within} of {len(groups)} groups of comparisons are within their bounds."
+    rivalled = [group.title for group in groups if _is_rival_as_near(group)]
+    if rivalled:
+        text += f" A rival is as near for: {'; '.join(rivalled)}."
+    return text
+
+
+def _is_rival_as_near(group: "Group") -> bool:
+    """Whether the mean error of a group's rival is at most that of carsim."""
+    return group.theirs is not None and group.theirs.mean <= group.ours.mean
 
 
 def _document(parts: "Sequence[Part]") -> dict[str, Any]:
     """All that was found, as plain data."""
-    found = []
+    records = []
     for part in parts:
-        result = {"part": part.name, "title": part.title, "passes": part.ok}
-        groups = {"failures": part.failures, "groups": list(map(_record, part.groups))}
-        found.append(result | groups | {"notes": part.notes})
-    return {"passes": all(part.ok for part in parts), "parts": found}
+        record = {
+            "part": part.name,
+            "title": part.title,
+            "passes": part.ok,
+            "failures": part.failures,
+            "groups": [_record(group) for group in part.groups],
+            "notes": part.notes,
+        }
+        records.append(record)
+    return {"passes": all(part.ok for part in parts), "parts": records}
 
 
 def _record(group: "Group") -> dict[str, Any]:
-    theirs = asdict(group.theirs) if group.theirs else None
-    rows = [
-        asdict(row) | {"error": row.error, "rival_error": row.rival_error, "ok": row.ok}
-        for row in group.rows
-    ]
-    found = {"title": group.title, "passes": not group.failures, "bounds": dict(group.bounds)}
-    found |= {"carsim": asdict(group.ours), "rival_name": group.rival, "rival": theirs}
-    return found | {"nearer": group.wins, "rows": rows}
+    """A group of comparisons, as plain data."""
+    rows = []
+    for row in group.rows:
+        fields = asdict(row)
+        fields["error"] = row.error
+        fields["rival_error"] = row.rival_error
+        fields["ok"] = row.ok
+        rows.append(fields)
+    return {
+        "title": group.title,
+        "passes": not group.failures,
+        "bounds": dict(group.bounds),
+        "carsim": asdict(group.ours),
+        "rival_name": group.rival,
+        "rival": asdict(group.theirs) if group.theirs else None,
+        "nearer": group.wins,
+        "rows": rows,
+    }

@@ -190,6 +190,7 @@ class Sources:
     # ---------------------------------------------------------------- private
 
     def _dense(self, trace: Trace, attention: AttentionPolicy, video: Video) -> Decisions:
+        """Decisions without replay; where the policy records what it reads, as the trace has it."""
         n_layers = self.model.body.n_layers
         no_replay = dense(video.n_steps, n_layers, trace.n_rows, trace.meta.guidance_pairs)
         if not attention.records:
@@ -199,6 +200,7 @@ class Sources:
         return replace(no_replay, reads=of_trace.reads, held=of_trace.held, label=label)
 
     def _replayed(self, trace: Trace, attention: AttentionPolicy, video: Video) -> Decisions:
+        """Decisions of a trace, at the design's threshold, for its layers, rows and video."""
         decisions = captured(trace) if self.tau == "captured" else rethreshold(trace, self.tau)
         decisions = replace(decisions, rule=self.rule(attention))
         names = [name for name in self.skipped if name != TOKEN]
@@ -239,7 +241,7 @@ class Sources:
 
     @property
     def reuse(self) -> TokenReuse | None:
-        """What tokens of forwards reuse; None where whole rows decide."""
+        """Outputs that tokens of forwards reuse; None where whole rows decide."""
         if self.replays:
             for trace in self.traces:
                 ranges = trace.meta.ranges

@@ -49,50 +49,68 @@ def prefill(
     Returns:
         The state after the prompt, and hidden states after the final norm, [B, P, d].
     """
-    shape = config.geometry
-    arithmetic = weights.arithmetic
     state = State(config, policy, weights, prompt_mask)
-    batch, slots, _ = prompt.shape
-    if slots == 0:  # no row has a prompt: nothing is cached
+    if prompt.shape[1] == 0:  # no row has a prompt: nothing is cached
         return state, prompt
     positions = np.where(prompt_mask, prompt_mask.cumsum(axis=1) - 1, 1)
-    cos = state.cos[positions][:, None]  # [B, 1, P, hd]
-    sin = state.sin[positions][:, None]
+    rotary = _Rotary(cos=state.cos[positions][:, None], sin=state.sin[positions][:, None])
     seen = policy.attention.prompt_mask(prompt_mask)  # [B, P, P]
     x = prompt.astype(config.dtype)
-    for layer in range(shape.n_layers):
-        # Queries, keys and values: [B, P, d] -> [B, H + 2 KV, P, hd]
-        normed = rms_norm(x, weights.ln_attn[layer], config.rms_eps)
-        normed = arithmetic.entering("qkv", layer, normed)
-        heads = (normed @ weights.w_qkv[layer]).reshape(batch, slots, -1, shape.head_dim)
-        heads = heads.swapaxes(1, 2)
-        rotated = rotate(heads[:, : -shape.n_kv_heads], cos, sin)  # queries and keys, not values
-
-        # Keys and values are cached: [B, KV, P, hd]
-        sharing = policy.attention
-        plain_keys = shared_by_heads(sharing, heads[:, shape.n_heads : -shape.n_kv_heads])
-        keys = arithmetic.cached(shared_by_heads(sharing, rotated[:, shape.n_heads :]))
-        values = arithmetic.cached(shared_by_heads(sharing, heads[:, -shape.n_kv_heads :]))
-        source = sharing.source_layer(layer)
-        if source != layer:
-            plain_keys = state.plain_keys[source]
-            keys = state.k[source, :, :, :slots]
-            values = state.v[source, :, :, :slots]
-        state.plain_keys[layer] = plain_keys
-        state.k[layer, :, :, :slots] = keys
-        state.v[layer, :, :, :slots] = values
-        new_slots = slice(0, slots)
-        # By position, as policies of users may name these arguments otherwise.
-        policy.attention.append(state.attention, layer, new_slots, plain_keys, keys, values)
-
+    for layer in range(config.geometry.n_layers):
+        queries, keys, values = _cached_prompt(state, layer, x, rotary)
         # Attention: [B, KV, g, P, hd] -> [B, P, d]
-        queries = rotated[:, : shape.n_heads]
-        queries = queries.reshape(batch, shape.n_kv_heads, -1, slots, shape.head_dim)
         out = attend_prompt(queries, keys, values, valid=prompt_mask, seen=seen)
-        attended = np.moveaxis(out, 3, 1).reshape(batch, slots, -1)
-        x = x + arithmetic.entering("out", layer, attended) @ weights.w_out[layer]
+        attended = np.moveaxis(out, 3, 1).reshape(*prompt.shape[:2], -1)
+        attended = weights.arithmetic.entering("out", layer, attended)
+        x = x + attended @ weights.w_out[layer]
         x = x + mlp(weights, layer, rms_norm(x, weights.ln_mlp[layer], config.rms_eps))
     return state, rms_norm(x, weights.ln_final, config.rms_eps)
+
+
+def _cached_prompt(
+    state: State, layer: int, x: Array, rotary: "_Rotary"
+) -> tuple[Array, Array, Array]:
+    """Project the prompt in one layer, and cache its keys and values.
+
+    Args:
+        state: Of the decoding; its caches are written.
+        layer: Number of the layer.
+        x: Residual stream of the prompt, [B, P, d].
+        rotary: Cosine and sine at the positions of the prompt, [B, 1, P, hd].
+
+    Returns:
+        Rotated queries [B, KV, g, P, hd]; rotated keys and values as cached, [B, KV, P, hd].
+    """
+    config = state.config
+    shape = config.geometry
+    weights = state.weights
+    arithmetic = weights.arithmetic
+    attention = state.policy.attention
+    batch, slots, _ = x.shape
+    # Queries, keys and values: [B, P, d] -> [B, H + 2 KV, P, hd]
+    normed = rms_norm(x, weights.ln_attn[layer], config.rms_eps)
+    normed = arithmetic.entering("qkv", layer, normed)
+    heads = (normed @ weights.w_qkv[layer]).reshape(batch, slots, -1, shape.head_dim)
+    heads = heads.swapaxes(1, 2)
+    # Queries and keys are rotated, values are not.
+    rotated = rotate(heads[:, : -shape.n_kv_heads], rotary.cos, rotary.sin)
+    queries = rotated[:, : shape.n_heads]
+
+    plain_keys = shared_by_heads(attention, heads[:, shape.n_heads : -shape.n_kv_heads])
+    keys = arithmetic.cached(shared_by_heads(attention, rotated[:, shape.n_heads :]))
+    values = arithmetic.cached(shared_by_heads(attention, heads[:, -shape.n_kv_heads :]))
+    source = attention.source_layer(layer)
+    if source != layer:
+        plain_keys = state.plain_keys[source]
+        keys = state.k[source, :, :, :slots]
+        values = state.v[source, :, :, :slots]
+    state.plain_keys[layer] = plain_keys
+    state.k[layer, :, :, :slots] = keys
+    state.v[layer, :, :, :slots] = values
+    new_slots = slice(0, slots)
+    # By position, as policies of users may name these arguments otherwise.
+    attention.append(state.attention, layer, new_slots, plain_keys, keys, values)
+    return queries.reshape(batch, shape.n_kv_heads, -1, slots, shape.head_dim), keys, values
 
 
 def decode_step(
@@ -126,7 +144,10 @@ def decode_step(
 
 
 class _Rotary(NamedTuple):
-    """Cosine and signed sine of the rotary embedding of one step, [B, H + KV, hd]."""
+    """Cosine and signed sine of a rotary embedding, which broadcast to heads.
+
+    Of a decode step [B, H + KV, hd], of a prompt [B, 1, P, hd].
+    """
 
     cos: Array
     sin: Array

@@ -14,11 +14,21 @@ from carsim.decoder.structures import Array
 
 
 def rms_norm(x: Array, weight: Array, eps: float) -> Array:
-    """Root-mean-square norm (arXiv 1910.07467) over the last axis."""
-    root = np.einsum("...d,...d->...", x, x)[..., None]
-    root /= x.shape[-1]
-    root += eps
-    normed: Array = x / np.sqrt(root, out=root)
+    """Root-mean-square norm (arXiv 1910.07467) over the last axis.
+
+    Args:
+        x: [.., d].
+        weight: Gain of each element, [d].
+        eps: Added to the mean square.
+
+    Returns:
+        x / sqrt(mean(x * x) + eps) * weight, [.., d].
+    """
+    mean_square = np.einsum("...d,...d->...", x, x)[..., None]  # the sum, so far
+    mean_square /= x.shape[-1]
+    mean_square += eps
+    root = np.sqrt(mean_square, out=mean_square)
+    normed: Array = x / root
     normed *= weight
     return normed
 
@@ -37,11 +47,20 @@ def rotate(x: Array, cos: Array, sin: Array) -> Array:
 
 
 def gated(x: Array, w_gate_up: Array) -> Array:
-    """Inside of a SwiGLU MLP (arXiv 2002.05202): silu(x @ gate) * (x @ up), [.., d] to [.., F]."""
+    """Inside of a SwiGLU MLP (arXiv 2002.05202): silu(x @ gate) * (x @ up).
+
+    Args:
+        x: [.., d].
+        w_gate_up: Columns of the gate, then of the up projection, [d, 2 F].
+
+    Returns:
+        [.., F].
+    """
     gate_up = x @ w_gate_up  # [.., 2 F]
     inner = w_gate_up.shape[-1] // 2
     gate = gate_up[..., :inner]
     up = gate_up[..., inner:]
+    # silu(gate) = gate / (1 + exp(-gate)), in place in one array.
     # Below -80 the SiLU is 0 to 32 digits; the bound keeps exp from overflowing.
     activated: Array = np.maximum(gate, -80)
     np.negative(activated, out=activated)
@@ -65,13 +84,16 @@ def attend_prompt(q: Array, k: Array, v: Array, valid: Bools, seen: Bools) -> Ar
     Returns:
         [B, KV, g, P, hd]; zero for padding queries.
     """
-    valid = valid[:, None, None, :, None]
+    is_valid_query = valid[:, None, None, :, None]  # [B, 1, 1, P, 1]
     scale = q.dtype.type(q.shape[-1] ** -0.5)
-    scores = (q * scale) @ k[:, :, None].swapaxes(-1, -2)  # [B, KV, g, P, P]
+    keys = k[:, :, None].swapaxes(-1, -2)  # [B, KV, 1, hd, P]
+    scores = (q * scale) @ keys  # [B, KV, g, P, P]
     scores = np.where(seen[:, None, None], scores, -np.inf)
-    top = np.where(valid, scores.max(axis=-1, keepdims=True), 0)
-    weights = np.exp(scores - top)  # all 0 for padding queries
-    return weights @ v[:, :, None] / np.where(valid, weights.sum(axis=-1, keepdims=True), 1)
+    # Padding queries see no key: their largest score is -inf, and the sum of their weights 0.
+    largest = np.where(is_valid_query, scores.max(axis=-1, keepdims=True), 0)
+    weights = np.exp(scores - largest)
+    total = np.where(is_valid_query, weights.sum(axis=-1, keepdims=True), 1)
+    return weights @ v[:, :, None] / total
 
 
 def attend(q: Array, k: Array, v: Array, padded: Bools, chosen: Selection) -> Array:
@@ -89,16 +111,19 @@ def attend(q: Array, k: Array, v: Array, padded: Bools, chosen: Selection) -> Ar
     """
     batch, kv_heads, _, head_dim = k.shape
     start = chosen.start
-    q = (q * q.dtype.type(head_dim**-0.5)).reshape(batch, kv_heads, -1, head_dim)
-    scores = q @ k[:, :, start:].swapaxes(-1, -2)  # [B, KV, g, end - start]
+    scale = q.dtype.type(head_dim**-0.5)
+    scaled_q = (q * scale).reshape(batch, kv_heads, -1, head_dim)  # [B, KV, g, hd]
+    scores = scaled_q @ k[:, :, start:].swapaxes(-1, -2)  # [B, KV, g, end - start]
     _mask_scores(scores, padded[:, start:], chosen)
-    top = scores.max(axis=-1, keepdims=True)
+    largest = scores.max(axis=-1, keepdims=True)
     before_window = None
     if chosen.extra is not None:
-        extra_scores, extra_values = _extra_scores(q, k, v, padded=padded, chosen=chosen)
-        top = np.maximum(top, extra_scores.max(axis=-1, keepdims=True, initial=-np.inf))
-        before_window = _weighted_sum(np.exp(extra_scores - top), extra_values)
-    weights = np.exp(np.subtract(scores, top, out=scores), out=scores)
+        extra_scores, extra_values = _extra_scores(scaled_q, k, v, padded=padded, chosen=chosen)
+        largest_extra = extra_scores.max(axis=-1, keepdims=True, initial=-np.inf)
+        largest = np.maximum(largest, largest_extra)
+        before_window = _weighted_sum(np.exp(extra_scores - largest), extra_values)
+    np.subtract(scores, largest, out=scores)
+    weights = np.exp(scores, out=scores)
     total: Array = weights.sum(axis=-1, keepdims=True)  # while the weights are in cache
     out: Array = weights @ v[:, :, start:]  # [B, KV, g, hd]
     if before_window is not None:
@@ -116,12 +141,13 @@ def softmax_weights(query: Query, chosen: Selection) -> Array:
         chosen: The keys that are read.
     """
     batch, kv_heads, end, head_dim = query.keys.shape
-    queries = query.q_rotated.reshape(batch, kv_heads, -1, head_dim)
+    queries = query.q_rotated.reshape(batch, kv_heads, -1, head_dim)  # [B, KV, g, hd]
     scores = queries @ query.keys.swapaxes(-1, -2)  # [B, KV, g, end]
     scores = scores * queries.dtype.type(head_dim**-0.5)
     if chosen.bias is not None:
         scores[..., chosen.start :] += chosen.bias[:, :, None]
-    is_read = chosen.read(query.padding, end, kv_heads).swapaxes(0, 1)[:, :, None]
+    is_read_by_head = chosen.read(query.padding, end, kv_heads)  # [KV, B, end]
+    is_read = is_read_by_head.swapaxes(0, 1)[:, :, None]  # [B, KV, 1, end]
     scores = np.where(is_read, scores, -np.inf)
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     weights /= weights.sum(axis=-1, keepdims=True)
@@ -153,13 +179,21 @@ class _WeightedSum(NamedTuple):
 
 
 def _weighted_sum(weights: Array, values: Array) -> _WeightedSum:
-    return _WeightedSum(weights @ values, weights.sum(axis=-1, keepdims=True))
+    """Sums over n slots, by weights [B, KV, g, n] of values [B, KV, n, hd]."""
+    return _WeightedSum(out=weights @ values, total=weights.sum(axis=-1, keepdims=True))
 
 
 def _extra_scores(
     q: Array, k: Array, v: Array, *, padded: Bools, chosen: Selection
 ) -> tuple[Array, Array]:
     """Scores and values of the n slots before the window, which differ from row to row.
+
+    Args:
+        q: Scaled queries, [B, KV, g, hd].
+        k: Cached rotated keys, [B, KV, end, hd].
+        v: Cached values, [B, KV, end, hd].
+        padded: bool[B, n], which of the first slots are padding.
+        chosen: The keys that are read.
 
     Returns:
         Scores [B, KV, g, n], -inf where a slot is in the window or padding; values [B, KV, n, hd].
@@ -169,6 +203,7 @@ def _extra_scores(
     slots = np.clip(chosen.extra, 0, k.shape[2] - 1)
     keys = k.swapaxes(1, 2)[rows, slots].swapaxes(1, 2)
     values = v.swapaxes(1, 2)[rows, slots].swapaxes(1, 2)
-    is_read = (chosen.extra < chosen.start) & (chosen.extra >= padded.sum(axis=1)[:, None])
-    scores = np.where(is_read[:, None, None], q @ keys.swapaxes(-1, -2), -np.inf)
-    return scores, values
+    first_token = padded.sum(axis=1)[:, None]  # padding is on the left
+    is_read = (chosen.extra < chosen.start) & (chosen.extra >= first_token)
+    scores = q @ keys.swapaxes(-1, -2)
+    return np.where(is_read[:, None, None], scores, -np.inf), values

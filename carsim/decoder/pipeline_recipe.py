@@ -43,7 +43,8 @@ class PipelineWeights(Section):
 class PipelineRecipe(Section):
     """A sample by a pipeline of diffusers, whose tokens are scored while it is made.
 
-    Hooks only look: the sample is what the pipeline makes without them (open loop).
+    In an open loop hooks only look, and the sample is what the pipeline makes without them. In a
+    closed loop, tokens that replay really take the other output of the MLP.
 
     Attributes:
         name: Name of the trace.
@@ -58,12 +59,14 @@ class PipelineRecipe(Section):
         frames: Pixel frames; absent, the pipeline's own.
         source: Output that a token may take: that of its place in the previous latent frame
             (``frame``, FastCar's score), or that of the last step that computed it (``step``,
-            minus the relative change of the MLP's input, as in ToCa). With ``forward``, whole
+            minus the relative change of the MLP's input). With ``forward``, whole
             forwards take it from the last one that computed (minus the change that has added up
             since then, as in TeaCache).
         tau: Tokens or forwards of a higher score replay.
         polynomial: With ``forward``: coefficients, of the highest power first, that rescale a
             change before it is added; TeaCache publishes them by network.
+        loop: ``open``, or ``closed``, where whole forwards do not decide, and all MLPs are modules
+            of their own (not HunyuanVideo and FLUX).
         dense: First denoising steps, in which everything computes.
         range_tokens: Neighbouring tokens whose decisions are summed up in the trace. With 1 the
             trace holds the score of every token.
@@ -84,6 +87,7 @@ class PipelineRecipe(Section):
     source: Source = "frame"
     tau: Tau
     polynomial: tuple[FiniteFloat, ...] = (1.0, 0.0)
+    loop: Literal["open", "closed"] = "open"
     dense: NonNegativeInt = 0
     range_tokens: PositiveInt = 1
     dtype: Dtype = "float32"
@@ -104,6 +108,8 @@ class PipelineRecipe(Section):
     def _fits_the_source(self) -> Self:
         if self.source == "forward" and self.range_tokens != 1:
             raise ValueError("range_tokens is of tokens: leave it out, or take another source")
+        if self.source == "forward" and self.loop == "closed":
+            raise ValueError("whole forwards decide in an open loop alone: say loop: open")
         if self.source != "forward" and self.polynomial != (1.0, 0.0):
             raise ValueError("polynomial is of whole forwards: leave it out, or say source forward")
         return self

@@ -61,17 +61,8 @@ class Design(Section):
 
     @model_validator(mode="after")
     def _sections_agree(self) -> "Design":
-        machine, memories = self.machine, self.board.memories
-        for what, memory in machine.placement:
-            if memory is not None and memory not in memories:
-                names = ", ".join(sorted(memories))
-                cure = f"the board has {names}; without a placement in the design, its own holds"
-                raise FieldError(f"machine.placement.{what}", f"no memory {memory!r}", cure)
-        attention = self.policy.attention
-        if attention.uses_far_memory and machine.placement.kv_far is None:
-            problem = f"is null, and {attention.text} moves older tokens to a second memory"
-            cure = f"name one of {', '.join(sorted(memories))}"
-            raise FieldError("machine.placement.kv_far", problem, cure)
+        self._check_placement()
+        machine = self.machine
         for buffer in ("weight", "kv"):
             kib = getattr(machine, f"{buffer}_buffer_kib")
             if kib < 2 * machine.tile_kib:
@@ -90,26 +81,51 @@ class Design(Section):
         self._check_bandwidth_share()
         return self
 
+    def _check_placement(self) -> None:
+        """Refuse a placement in memories that the board lacks, or without one that is needed."""
+        placement = self.machine.placement
+        memories = self.board.memories
+        for role, memory in placement:
+            if memory is not None and memory not in memories:
+                names = ", ".join(sorted(memories))
+                cure = f"the board has {names}; without a placement in the design, its own holds"
+                raise FieldError(f"machine.placement.{role}", f"no memory {memory!r}", cure)
+        attention = self.policy.attention
+        if attention.uses_far_memory and placement.kv_far is None:
+            problem = f"is null, and {attention.text} moves older tokens to a second memory"
+            cure = f"name one of {', '.join(sorted(memories))}"
+            raise FieldError("machine.placement.kv_far", problem, cure)
+
     def _check_queues(self) -> None:
-        machine, drs = self.machine, self.machine.drs
-        depth, rows = drs.core_queue_instructions, self.policy.batch * self.policy.tokens_per_step
-        slots = machine.sequences_per_core(min(rows, drs.index_register_bits))
-        room = slots * drs.instructions_per_sequence
-        if depth is not None and depth < room and machine.weight_sharing == "broadcast":
-            problem = f"{depth} are fewer than the {room} of a core's sequences: cores would hang"
-            cure = f"give {room} or more, or leave it out"
+        """Refuse queues that cannot hold what a core gets while it waits for broadcast weights."""
+        machine = self.machine
+        drs = machine.drs
+        depth = drs.core_queue_instructions
+        if depth is None or machine.weight_sharing != "broadcast":
+            return
+        rows = self.policy.batch * self.policy.tokens_per_step
+        sequences_of_core = machine.sequences_per_core(min(rows, drs.index_register_bits))
+        instructions = sequences_of_core * drs.instructions_per_sequence
+        if depth < instructions:
+            problem = (
+                f"{depth} are fewer than the {instructions} of a core's sequences: cores would hang"
+            )
+            cure = f"give {instructions} or more, or leave it out"
             raise FieldError("machine.drs.core_queue_instructions", problem, cure)
 
     def _check_calibration(self) -> None:
+        """Refuse a calibration of another board or clock."""
         calibration = self.machine.overheads.calibration
         if calibration is None:
             return
-        if found := calibration.problem(self.board.name, self.board.fabric_clock_mhz):
-            field, problem = found
+        mismatch = calibration.problem(self.board.name, self.board.fabric_clock_mhz)
+        if mismatch is not None:
+            field, problem = mismatch
             cure = "set what was measured, calibrate again (carsim calibrate), or leave this out"
             raise FieldError(f"machine.overheads.calibration.{field}", problem, cure)
 
     def _check_bandwidth_share(self) -> None:
+        """Refuse a bandwidth beyond the peak of the memory."""
         share = self.machine.overheads.bandwidth_share
         # The largest share of a memory takes milliseconds to find, and few designs need it.
         if share > 1 and share > self.most_bandwidth_share:
@@ -133,14 +149,20 @@ class Design(Section):
         return floor(1e4 * long_reads.peak_gbps / long_reads.sustained_gbps) / 1e4
 
     def _check_records(self) -> None:
-        policy, body = self.policy, self.model.body
-        has = f"window of {body.window} tokens" if body.window is not None else "latent attention"
+        """Refuse attention whose reads are recorded, on a body that attends in another way."""
+        policy = self.policy
+        body = self.model.body
+        if body.window is None and body.latent is None:
+            return
+        lacking = "latent attention"
+        if body.window is not None:
+            lacking = f"window of {body.window} tokens"
         attentions = {"attention": policy.attention}
         for index, row in enumerate(policy.compare or ()):
             attentions[f"compare.{index}.attention"] = row.attention
         for field, attention in attentions.items():
-            if attention.records and (body.window is not None or body.latent is not None):
-                problem = f"what {attention.kind!r} reads is recorded without the {has}"
+            if attention.records:
+                problem = f"what {attention.kind!r} reads is recorded without the {lacking}"
                 cure = "choose another attention, or another model"
                 raise FieldError(f"policy.{field}.kind", problem, cure)
 
@@ -181,12 +203,12 @@ class Design(Section):
         machine_line = calibration.machine_line(self.machine.text)
         lines = [line for line in (machine_line, range_line) if line is not None]
         transfer = self.transfer
-        named = {"precision": transfer.precision, "model": transfer.family}
-        lines += [
-            f"the calibration is of another {what}: {line}; the expected interval is wider"
-            for what, line in named.items()
-            if line
-        ]
+        for noun, difference in (("precision", transfer.precision), ("model", transfer.family)):
+            if difference:
+                lines.append(
+                    f"the calibration is of another {noun}: {difference}; "
+                    "the expected interval is wider"
+                )
         return tuple(lines)
 
     @property

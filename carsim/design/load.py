@@ -37,7 +37,7 @@ PRESET_SECTIONS = ("board", "model", "energy")
 MODEL_FILE = "model.from"
 MODEL_PRESET = "model.preset"
 PRESET_PATHS = (*(f"{section}.preset" for section in PRESET_SECTIONS), MODEL_FILE)
-"""What a section may start from; it is merged beneath what the design says."""
+"""Sections that may start from a preset, which is merged beneath what the design says."""
 
 OVERHEADS_FILE = "machine.overheads.from"
 
@@ -59,8 +59,11 @@ def shipped_designs() -> list[str]:
 
 def board_designs() -> dict[str, Path]:
     """Designs of boards that people calibrate, of published systems, and for networks, by name."""
-    folders = (configs_folder() / name for name in ("published", "boards", "networks"))
-    return {path.stem: path for folder in folders for path in sorted(folder.glob("*.yaml"))}
+    designs = {}
+    for name in ("published", "boards", "networks"):
+        for path in sorted((configs_folder() / name).glob("*.yaml")):
+            designs[path.stem] = path
+    return designs
 
 
 def design_path(name_or_path: str) -> Path:
@@ -77,11 +80,12 @@ def design_path(name_or_path: str) -> Path:
     boards = board_designs()
     if name_or_path in boards:
         return boards[name_or_path]
-    place = name_or_path if name_or_path.isprintable() and name_or_path else repr(name_or_path)
+    is_printable = name_or_path.isprintable() and name_or_path
+    printed_name = name_or_path if is_printable else repr(name_or_path)
     near = closest(name_or_path, [*shipped_designs(), *boards])
     names = ", ".join([*shipped_designs(), "and those of configs/boards and configs/published"])
     cure = f"{near}shipped are {names}, or give a board and a model"
-    raise InputError(place, "is neither a YAML file nor a shipped design", cure)
+    raise InputError(printed_name, "is neither a YAML file nor a shipped design", cure)
 
 
 def load_design(name_or_path: str, overrides: Iterable[str] = ()) -> Design:
@@ -214,8 +218,9 @@ def build_design(raw: Mapping[str, Any], place: str, overridden: Iterable[str] =
     try:
         return Design.model_validate(raw)
     except ValidationError as error:
-        found = first_problem(error, raw)
-        raise InputError(_where(found.path, place, overridden), *found[1:]) from None
+        first = first_problem(error, raw)
+        location = _where(first.path, place, overridden)
+        raise InputError(location, first.problem, first.cure) from None
 
 
 def override(design: Design, changes: Mapping[str, Any]) -> Design:
@@ -227,15 +232,15 @@ def override(design: Design, changes: Mapping[str, Any]) -> Design:
     """
     _refuse_overlaps(changes)
     # Sections that stay are taken as they are, which saves two thirds of the time.
-    raw = dict(design) | design.model_dump(include={path.partition(".")[0] for path in changes})
+    changed_sections = {path.partition(".")[0] for path in changes}
+    raw = dict(design) | design.model_dump(include=changed_sections)
     for dotted, value in changes.items():
         _assign(raw, dotted, value)
-    changed = {
-        field: "--set"
-        for field in PRECISION_FIELDS
-        if any(overlap(path, f"model.{field}") for path in changes)
-    }
-    return build_design(raw, design.name, changes).with_sources({**design.sources, **changed})
+    sources = dict(design.sources)
+    for field in PRECISION_FIELDS:
+        if any(overlap(path, f"model.{field}") for path in changes):
+            sources[field] = "--set"
+    return build_design(raw, design.name, changes).with_sources(sources)
 
 
 def with_work(
@@ -287,7 +292,8 @@ def _is_same_network(model: Mapping[str, Any], named: Mapping[str, Any]) -> bool
 
 def _check_kind(work: Workload, model: Mapping[str, Any]) -> None:
     """Refuse a kind of workload that a network does not make."""
-    usual, network = model["sample"], model.get("network", {})
+    usual = model["sample"]
+    network = model.get("network", {})
     name = model.get("name", "the model")
     chunked = "chunk_frames" in usual or work.chunk is not None
     if work.kind == "chunks" and not chunked:
@@ -309,8 +315,8 @@ def for_work(design: Design, work: Workload | None) -> Design:
     if work is None or work.kind not in SAMPLES:
         return design
     raw = with_work(design.model_dump(), work)
-    whole = _over_its_base(raw["model"], Path())
-    raw["model"] = {key: value for key, value in whole.items() if key not in ("preset", "from")}
+    model = _over_its_base(raw["model"], Path())
+    raw["model"] = {key: value for key, value in model.items() if key not in ("preset", "from")}
     return build_design(raw, design.name)
 
 
@@ -329,45 +335,89 @@ def _over_its_base(model: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 def _of_board(raw: Mapping[str, Any], file: Path, assigned: Mapping[str, Any]) -> dict[str, Any]:
     """The mapping with what its board says of the machine: places of roles, and overheads.
 
-    What is no mapping is left as it is, for the validation to refuse.
+    The design's own values hold before those of the board. What is no mapping is left as it is,
+    for the validation to refuse.
+
+    Args:
+        raw: The sections of the design, presets already merged.
+        file: The design's file.
+        assigned: Overrides by dotted path.
     """
-    board, machine = raw.get("board"), raw.get("machine")
+    board = raw.get("board")
+    machine = raw.get("machine")
     if not isinstance(board, dict) or not isinstance(machine, dict):
         return dict(raw)
-    board, machine = dict(board), dict(machine)
-    usual, memories = board.pop("placement", None), board.get("memories")
-    if usual is None and isinstance(memories, dict) and memories:
-        roles = [name for name, role in Placement.model_fields.items() if role.is_required()]
-        if len(memories) == 1:
-            usual = dict.fromkeys(roles, next(iter(memories)))
-        elif "placement" not in machine:
-            problem = f"is missing, and the board has {', '.join(map(str, memories))}"
-            cure = f"say where {', '.join(roles)} lie"
-            raise InputError(f"{file}: $.board.placement", problem, cure)
-    own, charged = machine.get("overheads", {}), board.pop("overheads", {})
-    if isinstance(own, dict) and isinstance(charged, dict):
-        own = dict(own)
-        folder, name = file.parent, own.pop("from", None)
-        if OVERHEADS_FILE in assigned:
-            folder, name = Path(), assigned[OVERHEADS_FILE]
-        if name is not None:
-            where = _where(OVERHEADS_FILE, str(file), assigned)
-            fitted = read_mapping(_path(folder, name, where, "name a file of carsim calibrate"))
-            stated = {**charged, **own}
-            twice = sorted(key for key in fitted.keys() & stated if fitted[key] != stated[key])
-            if twice:
-                problem = f"{name} and the design both set {', '.join(twice)}"
-                raise InputError(where, problem, "leave one of them out")
-            charged = {**charged, **fitted}
-        machine["overheads"] = own
-    for key, below in {"placement": usual, "overheads": charged}.items():
-        stated = machine.get(key, {})
-        if isinstance(below, dict) and isinstance(stated, dict):
-            machine[key] = {**below, **stated}
+    board = dict(board)
+    machine = dict(machine)
+    placement = _placement_of(board, machine, file)
+    board_overheads = board.pop("overheads", {})
+    design_overheads = machine.get("overheads", {})
+    if isinstance(design_overheads, dict) and isinstance(board_overheads, dict):
+        design_overheads = dict(design_overheads)
+        name = design_overheads.pop("from", None)
+        machine["overheads"] = design_overheads
+        stated = {**board_overheads, **design_overheads}
+        fitted = _fitted_overheads(name, stated, file, assigned)
+        board_overheads = {**board_overheads, **fitted}
+    for key, of_board in (("placement", placement), ("overheads", board_overheads)):
+        of_design = machine.get(key, {})
+        if isinstance(of_board, dict) and isinstance(of_design, dict):
+            machine[key] = {**of_board, **of_design}
     return {**raw, "board": board, "machine": machine}
 
 
+def _placement_of(board: dict[str, Any], machine: Mapping[str, Any], file: Path) -> Any:
+    """The board's placement, which is taken out of it; all roles in its memory if it has but one.
+
+    Raises:
+        InputError: There are several memories, and neither board nor machine says what lies where.
+    """
+    placement = board.pop("placement", None)
+    memories = board.get("memories")
+    if placement is not None or not isinstance(memories, dict) or not memories:
+        return placement
+    roles = [name for name, role in Placement.model_fields.items() if role.is_required()]
+    if len(memories) == 1:
+        (only_memory,) = memories
+        return dict.fromkeys(roles, only_memory)
+    if "placement" not in machine:
+        problem = f"is missing, and the board has {', '.join(map(str, memories))}"
+        cure = f"say where {', '.join(roles)} lie"
+        raise InputError(f"{file}: $.board.placement", problem, cure)
+    return None
+
+
+def _fitted_overheads(
+    name: Any, stated: Mapping[str, Any], file: Path, assigned: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Overheads of a file of ``carsim calibrate``; none if neither design nor override names one.
+
+    Args:
+        name: The file that the design names, relative to the design; None if it names none.
+        stated: Overheads that board and design state.
+        file: The design's file.
+        assigned: Overrides by dotted path; a file there is relative to the working directory.
+
+    Raises:
+        InputError: It is no such file, or it contradicts what is stated.
+    """
+    folder = file.parent
+    if OVERHEADS_FILE in assigned:
+        folder = Path()
+        name = assigned[OVERHEADS_FILE]
+    if name is None:
+        return {}
+    where = _where(OVERHEADS_FILE, str(file), assigned)
+    fitted = read_mapping(_path(folder, name, where, "name a file of carsim calibrate"))
+    twice = sorted(key for key in fitted.keys() & stated if fitted[key] != stated[key])
+    if twice:
+        problem = f"{name} and the design both set {', '.join(twice)}"
+        raise InputError(where, problem, "leave one of them out")
+    return dict(fitted)
+
+
 def _path(folder: Path, name: Any, where: str, cure: str) -> Path:
+    """A file of a folder; what is no path raises InputError."""
     if not isinstance(name, str) or not name or not name.isprintable():
         raise InputError(where, f"{shown(name)} is no path", cure)
     return folder / name
@@ -457,14 +507,15 @@ def _without_roles(model: Mapping[str, Any], roles: Collection[str]) -> dict[str
     """A model of a file, whose layers say nothing of roles that the design gives itself."""
     if "weights_by_layer" not in model:
         return dict(model)
-    given = set(roles)
-    if "attention" in given:  # short for both
-        given |= {"attention_qkv", "attention_output"}
-    entries = [
-        {key: value for key, value in entry.items() if key not in given}
-        for entry in model["weights_by_layer"]
-    ]
-    return {**model, "weights_by_layer": [each for each in entries if len(each) > 1]}
+    dropped_roles = set(roles)
+    if "attention" in dropped_roles:  # short for both
+        dropped_roles |= {"attention_qkv", "attention_output"}
+    entries = []
+    for entry in model["weights_by_layer"]:
+        remaining = {key: value for key, value in entry.items() if key not in dropped_roles}
+        if len(remaining) > 1:  # more than the layers that it is of
+            entries.append(remaining)
+    return {**model, "weights_by_layer": entries}
 
 
 def _gives_bits(model: Mapping[str, Any], assigned: Mapping[str, Any]) -> bool:
@@ -478,15 +529,15 @@ def _gives_bits(model: Mapping[str, Any], assigned: Mapping[str, Any]) -> bool:
 def preset(section: str, name: Any, where: str) -> dict[str, Any]:
     """Contents of a preset, which nothing changes; an unknown one raises InputError."""
     folder = Path(str(files("carsim.design"))) / "presets" / section
-    known = sorted(path.stem for path in folder.glob("*.yaml"))
-    if name not in known and isinstance(name, str) and Path(name).is_file():
+    preset_names = sorted(path.stem for path in folder.glob("*.yaml"))
+    if name in preset_names:
+        return _read_preset(folder / f"{name}.yaml")
+    if isinstance(name, str) and Path(name).is_file():
         problem = f"{shown(name)} is a file, and a preset is named without one"
         cure = f"write a section {section} in a design's file, and run that: carsim run {name}"
         raise InputError(where, problem, cure)
-    if name not in known:
-        cure = f"{choose(name, known, 'choose from')}, or write the {section} in full"
-        raise InputError(where, f"no preset {shown(name)}", cure)
-    return _read_preset(folder / f"{name}.yaml")
+    cure = f"{choose(name, preset_names, 'choose from')}, or write the {section} in full"
+    raise InputError(where, f"no preset {shown(name)}", cure)
 
 
 _read_preset = cache(read_mapping)
@@ -505,11 +556,14 @@ def shipped_presets() -> dict[str, dict[str, str]]:
 def _opening(path: Path) -> str:
     """The first sentence of the comment that a file begins with."""
     lines = path.read_text(encoding="utf-8").splitlines()
-    comment = takewhile(lambda line: line.startswith("#"), lines)
-    return " ".join(line.lstrip("# ") for line in comment).partition(". ")[0].rstrip(".")
+    comment_lines = takewhile(lambda line: line.startswith("#"), lines)
+    comment = " ".join(line.lstrip("# ") for line in comment_lines)
+    first_sentence, _, _ = comment.partition(". ")
+    return first_sentence.rstrip(".")
 
 
 def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """A section with changes: sections within it are merged, values replaced."""
     merged = dict(base)
     for key, value in changes.items():
         old = merged.get(key, {})
@@ -546,16 +600,18 @@ def _refuse_overlaps(paths: Iterable[str]) -> None:
 
 
 def _assignment(text: str) -> tuple[str, Any]:
+    """Dotted path and value of a text ``path=value``; the value is YAML."""
     dotted, equals, value = text.partition("=")
     dotted = dotted.strip()
-    parts = dotted.split(".")
-    if not equals or not all(parts) or len(parts) > MAX_DEPTH or not dotted.isprintable():
+    keys = dotted.split(".")
+    if not equals or not all(keys) or len(keys) > MAX_DEPTH or not dotted.isprintable():
         problem = f"{shown(text)} is not of the form path=value"
         raise InputError("`overrides`", problem, "say machine.cores=8")
     return dotted, parse_yaml(value, f"`overrides` {dotted}")
 
 
 def _assign(raw: dict[str, Any], dotted: str, value: Any) -> None:
+    """Set a value in a mapping by its dotted path; sections on the way are copied."""
     *parents, last = dotted.split(".")
     section = raw
     for parent in parents:
@@ -564,7 +620,9 @@ def _assign(raw: dict[str, Any], dotted: str, value: Any) -> None:
         if not isinstance(inner, dict):
             problem = f"{parent!r} is a value and has no fields"
             raise InputError(f"`overrides` {dotted}", problem, "shorten the path")
-        section[parent] = section = dict(inner)
+        copy = dict(inner)
+        section[parent] = copy
+        section = copy
     section[last] = value
 
 

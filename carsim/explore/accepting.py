@@ -75,12 +75,12 @@ def accept(store: Store, study: Study) -> None:
     before = {name: store.facts[name] for name in OF_CODE}
     if before == now:
         return
-    place = str(store.path)
-    if {*before["columns"]} != {*now["columns"]}:
-        raise InputError(place, FOREIGN["columns"], "name another folder, and sweep again")
+    path = str(store.path)
+    if set(before["columns"]) != set(now["columns"]):
+        raise InputError(path, FOREIGN["columns"], "name another folder, and sweep again")
     if store.facts["fingerprint"] != study.fingerprint:
         problem = "is of other code and of another study"
-        raise InputError(place, problem, "add `accept_code` with the study that it is of, first")
+        raise InputError(path, problem, "add `accept_code` with the study that it is of, first")
     on_front = _front(store, study)
     chosen = _drawn([ordinal for ordinal, _, _ in store.rows()], on_front)
     rows: dict[int, dict[str, Any]] = {}
@@ -92,7 +92,7 @@ def accept(store: Store, study: Study) -> None:
     evaluator = Evaluator(study)
     for chunk in chunks_of(points):
         for point, row in zip(chunk, evaluator.evaluate(chunk), strict=True):
-            _check_equal(place, point, rows[point.ordinal], json.loads(json.dumps(row)))
+            _check_equal(path, point, rows[point.ordinal], json.loads(json.dumps(row)))
     record = {
         "version": before["version"],
         "code": before["code"],
@@ -109,7 +109,7 @@ def accept(store: Store, study: Study) -> None:
 
 def _front(store: Store, study: Study) -> set[int]:
     """Places of the points on the front; none if no point counts."""
-    constraints = [each.text for each in study.constraints]
+    constraints = [condition.text for condition in study.constraints]
     try:
         front = pareto(frame_of(store), study.objectives or USUAL_OBJECTIVES, constraints)
     except InputError:
@@ -125,8 +125,11 @@ def _drawn(ordinals: list[int], on_front: set[int]) -> set[int]:
 
 
 def _check_equal(place: str, point: Point, stored: dict[str, Any], now: dict[str, Any]) -> None:
+    """Refuse a result of a point that differs from the stored one."""
     for name in sorted(stored.keys() | now.keys()):
-        if name not in FREE_COLUMNS and stored.get(name) != now.get(name):
-            was, is_now = (shortened(str(row.get(name))) for row in (stored, now))
-            problem = f"point {point.ordinal} has another result: {name} is {is_now}, and was {was}"
-            raise InputError(place, problem, "name another folder, and sweep again")
+        if name in FREE_COLUMNS or stored.get(name) == now.get(name):
+            continue
+        was = shortened(str(stored.get(name)))
+        is_now = shortened(str(now.get(name)))
+        problem = f"point {point.ordinal} has another result: {name} is {is_now}, and was {was}"
+        raise InputError(place, problem, "name another folder, and sweep again")

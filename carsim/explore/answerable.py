@@ -41,13 +41,13 @@ ONLY_IN_RUNS = tuple(end for name in OF_BANDWIDTH for end in INTERVALS[name])
 """Metrics that ``carsim run`` alone computes: it simulates both ends of the bandwidth."""
 
 MAKERS = ("decoder", "network")
-"""What makes a video or a text, where that decides if a metric has a value."""
+"""Kind of model that makes a video or a text, where that decides if a metric has a value."""
 
 CURE = "take another metric ('carsim config metrics' lists them)"
 
 
 class _Example(NamedTuple):
-    """What one combination of deciding values says of all points that have it.
+    """Figures and facts of one combination of deciding values, and of all points that have it.
 
     Attributes:
         work: Kind of work, ``video`` or ``text``.
@@ -106,7 +106,7 @@ def _lack(study: Study, name: str, examples: list[_Example]) -> str:
 def _examples(study: Study) -> Iterator[_Example]:
     """Combinations of all values that decide about metrics; none if they are too many."""
     deciding = [axis for axis in study.axes if _decides(axis)]
-    others = [axis for axis in study.axes if axis not in deciding]
+    further_axes = [axis for axis in study.axes if axis not in deciding]
     combinations = itertools.product(*(axis.values for axis in deciding))
     looked_at = list(itertools.islice(combinations, MOST_LOOKED_AT + 1))
     if len(looked_at) > MOST_LOOKED_AT:
@@ -114,7 +114,7 @@ def _examples(study: Study) -> Iterator[_Example]:
     evaluator = Evaluator(study)
     for combination in looked_at:
         values = {axis.name: value for axis, value in zip(deciding, combination, strict=True)}
-        example = _example(study, evaluator, values, others)
+        example = _example(study, evaluator, values, further_axes)
         if example is not None:
             yield example
 
@@ -124,19 +124,26 @@ def _example(
 ) -> _Example | None:
     """One combination with the first values of the other axes that go with it; None if none do."""
     longest = max((len(axis.values) for axis in others), default=1)
-    for place in range(min(longest, MOST_LOOKED_AT)):
-        rest = {axis.name: axis.values[min(place, len(axis.values) - 1)] for axis in others}
+    for index in range(min(longest, MOST_LOOKED_AT)):
+        values_of_others = {}
+        for axis in others:
+            last = len(axis.values) - 1
+            values_of_others[axis.name] = axis.values[min(index, last)]
         try:
-            asked = evaluator.asked(changes_of(study, {**values, **rest}))
-            fit = fit_of(asked.design, asked.sources, asked.video, asked.replays)
-            setting = Setting(asked.design, fit)
-            figures = {m.name: m.of(None, setting) for m in METRICS.values() if m.of_design}
+            point = evaluator.asked(changes_of(study, {**values, **values_of_others}))
+            fit = fit_of(point.design, point.sources, point.video, point.replays)
+            setting = Setting(point.design, fit)
+            figures = {
+                metric.name: metric.of(None, setting)
+                for metric in METRICS.values()
+                if metric.of_design
+            }
         except InputError:
             continue
         return _Example(
-            work=asked.video.kind,
-            maker="decoder" if asked.design.model.network is None else "network",
-            board=asked.design.board.name,
+            work=point.video.kind,
+            maker="decoder" if point.design.model.network is None else "network",
+            board=point.design.board.name,
             figures=figures,
         )
     return None

@@ -61,9 +61,11 @@ class Axis:
 
     @property
     def is_ordered(self) -> bool:
-        """Its values are numbers that rise or fall, so that neighbours are alike."""
-        rising = sorted(self.values) if all(map(_is_number, self.values)) else None
-        return rising is not None and list(self.values) in (rising, rising[::-1])
+        """All values are numbers, and they rise or fall, so that neighbours are alike."""
+        if not all(_is_number(value) for value in self.values):
+            return False
+        rising = sorted(self.values)
+        return list(self.values) in (rising, rising[::-1])
 
     def at(self, share: float) -> Any:
         """The value at a share of the axis, 0 to 1 (not included)."""
@@ -85,8 +87,10 @@ def parse_axis(name: str, raw: Any, place: str) -> Axis:
     Raises:
         InputError: No such kind, no values, or an empty range.
     """
-    is_one = isinstance(raw, Mapping) and len(raw) == 1
-    kind, body = next(iter(raw.items())) if is_one else ("values", raw)
+    kind = "values"
+    body = raw
+    if isinstance(raw, Mapping) and len(raw) == 1:
+        ((kind, body),) = raw.items()
     try:
         if kind == "choice":
             sets = _choice(body)
@@ -95,14 +99,16 @@ def parse_axis(name: str, raw: Any, place: str) -> Axis:
             raise _RefusalError(f"got {shown(raw)}", _CURE)
         return Axis(name, _KINDS[kind](body))
     except _RefusalError as refusal:
-        raise InputError(place, *refusal.args) from None
+        problem, cure = refusal.args
+        raise InputError(place, problem, cure) from None
 
 
 class _RefusalError(ValueError):
-    """Its arguments are the problem and the cure."""
+    """An axis that cannot be used; the arguments are the problem and the cure."""
 
 
 def _listed(body: Any) -> tuple[Any, ...]:
+    """The values of a list, each once."""
     if not isinstance(body, list | tuple):
         raise _RefusalError(f"got {shown(body)}", _CURE)
     if not body:
@@ -120,13 +126,16 @@ def _listed(body: Any) -> tuple[Any, ...]:
 
 
 def _range(body: Any) -> tuple[Any, ...]:
-    given = _ends(body, ("step", "points"))
-    first, last, points = given["from"], given["to"], given.get("points")
+    """Values from one end to the other, by their step or their number."""
+    fields = _ends(body, ("step", "points"))
+    first = fields["from"]
+    last = fields["to"]
+    points = fields.get("points")
     if points is not None:
-        if "step" in given or not _is_whole(points) or not 2 <= points <= MOST_VALUES:
+        if "step" in fields or not _is_whole(points) or not 2 <= points <= MOST_VALUES:
             raise _RefusalError(f"got {shown(body)}", "give step, or points of 2 or more")
         return tuple(first + (last - first) * i / (points - 1) for i in range(points))
-    step = given.get("step", 1)
+    step = fields.get("step", 1)
     if not _is_number(step) or step <= 0:
         raise _RefusalError(f"steps by {shown(step)}", "give a step above 0")
     steps = (last - first) / step * (1 + 1e-12) + 1e-9
@@ -136,8 +145,10 @@ def _range(body: Any) -> tuple[Any, ...]:
 
 
 def _log2(body: Any) -> tuple[Any, ...]:
-    given = _ends(body)
-    first, last = given["from"], given["to"]
+    """Values from one end to the other, each twice the one before."""
+    fields = _ends(body)
+    first = fields["from"]
+    last = fields["to"]
     if first <= 0:
         raise _RefusalError(f"starts at {first}", "start above 0")
     doublings = math.floor(math.log2(last) - math.log2(first) + 1e-9)
@@ -146,6 +157,7 @@ def _log2(body: Any) -> tuple[Any, ...]:
 
 
 def _choice(body: Any) -> dict[str, dict[str, Any]]:
+    """Values of a choice -> the fields that each sets, by path."""
     if not isinstance(body, Mapping) or not body:
         raise _RefusalError("has no choices", "give choice: {NAME: {PATH: VALUE, ...}, ...}")
     for value, fields in body.items():
@@ -179,6 +191,7 @@ def _ends(body: Any, more: tuple[str, ...] = ()) -> Mapping[str, Any]:
 
 
 def _check_count(count: float) -> None:
+    """Refuse too many values."""
     if not count <= MOST_VALUES:
         raise _RefusalError(f"has {count:,.0f} values", f"take at most {MOST_VALUES:,}")
 

@@ -50,15 +50,16 @@ def _never_valid(frame: "pd.DataFrame", axis: str) -> Iterator[str]:
     is_invalid = frame["status"] == "invalid"
     if is_invalid.all() or not is_invalid.any():
         return
-    always = is_invalid.groupby(frame[axis], sort=False, dropna=False).all()
-    values = list(always.index[always])
+    never_valid = is_invalid.groupby(frame[axis], sort=False, dropna=False).all()
+    values = list(never_valid.index[never_valid])
     if not values:
         return
-    named = ", ".join(shown(value) for value in values[:NAMED])
-    more = f" and {len(values) - NAMED} more values" if len(values) > NAMED else ""
+    listed = ", ".join(shown(value) for value in values[:NAMED])
+    if len(values) > NAMED:
+        listed += f" and {len(values) - NAMED} more values"
     reasons = Counter(frame.loc[frame[axis].isin(values), "reason"])
     reason, _ = reasons.most_common(1)[0]
-    yield f"{axis}: no point with {named}{more} is valid: {reason}"
+    yield f"{axis}: no point with {listed} is valid: {reason}"
 
 
 def groups_without_effect(frame: "pd.DataFrame", axis: str, axes: Sequence[str]) -> int:
@@ -72,21 +73,26 @@ def groups_without_effect(frame: "pd.DataFrame", axis: str, axes: Sequence[str])
     Returns:
         Number of groups of two points or more; 0 if the axis changes a result of one of them.
     """
+    import numpy as np
     import pandas as pd
 
     tried = frame[frame["status"] != "failed"]
     figures = [name for name in METRICS if name in tried and name not in LABELS]
     # Numbers in place of results and of values of the other axes: they group a million rows fast.
     results = pd.util.hash_pandas_object(tried[["status", *figures]], index=False)
-    others = pd.DataFrame(
-        {name: pd.factorize(tried[name])[0] for name in axes if name != axis}, index=tried.index
-    )
-    rest = pd.util.hash_pandas_object(others, index=False)
-    grouped = results.groupby(rest.to_numpy())
-    if (grouped.nunique() > 1).any():
+    codes = {}
+    for name in axes:
+        if name != axis:
+            codes[name], _ = pd.factorize(tried[name])
+    if codes:
+        other_axes = pd.DataFrame(codes, index=tried.index)
+        groups = pd.util.hash_pandas_object(other_axes, index=False).to_numpy()
+    else:
+        groups = np.zeros(len(tried), dtype=np.uint64)  # pandas hashes no table without columns
+    if (results.groupby(groups).nunique() > 1).any():
         return 0
     is_evaluated = tried["status"].isin(["ok", "misfit"])
-    sizes = is_evaluated.groupby(rest.to_numpy()).sum()
+    sizes = is_evaluated.groupby(groups).sum()
     return int((sizes > 1).sum())
 
 
@@ -99,6 +105,9 @@ def sample_note(study: Study) -> str:
     if n_points == wanted:
         return ""
     n_passing = sum(1 for _ in sampled(study))
-    lost = [f"{wanted - n_passing:,} fail the filters"] * (n_passing < wanted)
-    lost += [f"{n_passing - n_points:,} repeat others"] * (n_points < n_passing)
-    return f"The sample has {n_points:,} points of {wanted:,}: {', '.join(lost)}."
+    losses = []
+    if n_passing < wanted:
+        losses.append(f"{wanted - n_passing:,} fail the filters")
+    if n_points < n_passing:
+        losses.append(f"{n_passing - n_points:,} repeat others")
+    return f"The sample has {n_points:,} points of {wanted:,}: {', '.join(losses)}."

@@ -72,14 +72,13 @@ class Bench:
         Raises:
             InputError: The workload does not suit the design.
         """
-        policy, model = design.policy, design.model
-        of_traces = model.as_json, policy.batch
-        scope, tokens = policy.decision_scope, policy.tokens_per_step
-        key = *of_traces, policy.tau, scope, tokens
+        policy = design.policy
+        trace_key = (design.model.as_json, policy.batch)
+        key = (*trace_key, policy.tau, policy.decision_scope, policy.tokens_per_step)
         if key not in self._sources:
-            if of_traces not in self._traces:
-                self._traces[of_traces] = tuple(sources_of(design, (), self._workload).traces)
-            self._sources[key] = sources_of(design, self._traces[of_traces])
+            if trace_key not in self._traces:
+                self._traces[trace_key] = tuple(sources_of(design, (), self._workload).traces)
+            self._sources[key] = sources_of(design, self._traces[trace_key])
         return self._sources[key]
 
     def fitted(self, design: Design) -> Fitted:
@@ -91,8 +90,8 @@ class Bench:
         sources = self.sources(design)
         video = sources.video
         sources.check_sets(video)
-        asked = Asked(design, sources, video, sources.replays_any)
-        return Fitted(asked, fit_of(design, sources, video, sources.replays_any))
+        fit = fit_of(design, sources, video, sources.replays_any)
+        return Fitted(Asked(design, sources, video, replays=sources.replays_any), fit)
 
     def measure(self, fitted: Sequence[Fitted]) -> list[Measured | InputError]:
         """Simulate designs, whether or not they fit; the error stands for one that is refused."""
@@ -101,7 +100,10 @@ class Bench:
         except InputError as error:
             if len(fitted) == 1:
                 return [error]
-            return [measured for each in fitted for measured in self.measure([each])]
+            # One of them is refused: each is simulated alone.
+            return [result for design in fitted for result in self.measure([design])]
         self.simulated += len(rows)
-        pairs = zip(fitted, rows, strict=True)
-        return [Measured(each.asked.design, each.fit, row) for each, row in pairs]
+        return [
+            Measured(design.asked.design, design.fit, row)
+            for design, row in zip(fitted, rows, strict=True)
+        ]

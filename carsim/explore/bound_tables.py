@@ -154,7 +154,7 @@ def decided(point: Asked, evaluator: Evaluator) -> Cell:
 
 
 class _Shared(NamedTuple):
-    """What designs share whose work is computed at once."""
+    """Facts that designs share whose work is computed at once."""
 
     structure: str
     tile_kib: float
@@ -371,6 +371,7 @@ def _work_of_phases(
     on_one_core[:, 0] = computing
 
     def outcome_of(steps: tuple[LaneOp, ...]) -> Outcome:
+        """The outcome of steps in which no core waits."""
         no_cycles = np.zeros_like(computing)
         no_bytes = np.zeros((len(computing), len(machine.memories)), np.int64)
         phase = Phase(steps, machine.latencies, no_cycles, no_bytes)

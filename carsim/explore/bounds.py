@@ -13,8 +13,12 @@ tokens pass a network together, the work of each kind of phase is that of the de
 as they decide how tokens are dealt to cores. Energy follows from the least time and work. What a
 design takes of its board and replay ratios are exact.
 
-Simplifications: dispatch, exchange before MLPs and filling of buffers take no time. A metric that
-is not in :data:`TIMED` or exact has no bound, and neither has a refused design.
+Mean power is the idle power plus the energy of the work over the time. Nothing here limits how long
+a design may take, so that the bound of mean power is the idle power alone.
+
+Simplifications: dispatch, exchange before MLPs and filling of buffers take no time. The first step
+after a prompt takes no time in the bound of the time to the first token. A metric that is not in
+:data:`TIMED` or exact has no bound, and neither has a refused design.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -24,6 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from carsim.base.units import GB
 from carsim.explore.bound_tables import (
     COSTLY,
     LAYERS,
@@ -85,13 +90,36 @@ class Bounds:
         """Seconds of a batch."""
         return self.seconds(*left_out) / self.decisions["batches"]
 
+    @property
+    def videos_of_all(self) -> Floats:
+        """Videos of all batches."""
+        return self.videos * self.decisions["batches"]
+
     def joules(self, *left_out: str) -> Floats:
         """Joules of all batches."""
+        return self.joules_above_idle(*left_out) + self.watts_when_idle() * self.seconds(*left_out)
+
+    def joules_above_idle(self, *left_out: str) -> Floats:
+        """Joules of all batches beyond those that an idle board draws."""
         assert self.joules_of_one is not None
-        assert self.idle_watts is not None
         work = sum(_without(self.work, left_out), NOTHING)
         dynamic: Floats = (work * self.joules_of_one).sum(axis=-1)
-        return dynamic + self.idle_watts * self.seconds(*left_out)
+        return dynamic
+
+    def watts_when_idle(self) -> Floats:
+        """Watts of an idle board."""
+        assert self.idle_watts is not None
+        return self.idle_watts
+
+    def memory_bytes(self) -> Floats:
+        """Bytes of all batches to and from all memories."""
+        work = sum(self.work.values(), NOTHING)
+        moved: Floats = work[..., len(WORK) - 1 :].sum(axis=-1)
+        return moved
+
+    def prompt_seconds(self) -> Floats:
+        """Seconds of the prompt of a batch."""
+        return self.cycles["prefill"] / self.rates["hz"] / self.decisions["batches"]
 
     @property
     def videos(self) -> Floats:
@@ -122,13 +150,27 @@ SIMULATED: Mapping[str, Bound] = {
     "seconds_per_video": lambda b: b.latency() / b.videos,
     "ms_per_token": lambda b: 1e3 * b.latency("prefill") / b.decisions["steps"],
     "body_latency_s": lambda b: b.latency("head"),
-    "energy_per_video_j": lambda b: b.joules() / b.videos / b.decisions["batches"],
+    "first_token_s": Bounds.prompt_seconds,
+    "prefill_s": Bounds.prompt_seconds,
+    "energy_per_video_j": lambda b: b.joules() / b.videos_of_all,
+    "energy_above_idle_per_video_j": lambda b: b.joules_above_idle() / b.videos_of_all,
+    "average_power_w": Bounds.watts_when_idle,
+    "memory_gb_per_video": lambda b: b.memory_bytes() / GB / b.videos_of_all,
     "energy_per_token_j": _energy_per_token,
     "stream_tokens_per_s": lambda b: b.stream_rate,
     "tokens_per_s": lambda b: b.stream_rate * b.videos,
     "frames_per_s": lambda b: b.decisions["frames"] * b.videos / b.latency(),
 }
 """Simulated metric -> no design has a better one."""
+
+
+OF_ENERGY = (
+    "energy_per_video_j",
+    "energy_per_token_j",
+    "energy_above_idle_per_video_j",
+    "average_power_w",
+)
+"""Metrics whose bounds need constants of energy and the idle power."""
 
 
 def _expected_bounds() -> Iterator[tuple[str, Bound]]:
@@ -198,7 +240,7 @@ def bounds_of(grid: GridStudy) -> PointBounds:
     limits = [limit for limit in grid.study.constraints if is_of_board(limit.names)]
     of_board = _of_board(signs)
     timed = (signs.keys() & TIMED.keys()).difference(unbounded(signs))
-    with_power = any(name.startswith("energy") for name in timed)
+    with_power = not timed.isdisjoint(OF_ENERGY)
     if timed:
         grid.expect(_not_worked(grid), cost=COSTLY)
         grid.expect(NOT_RATED)
@@ -302,7 +344,7 @@ def _timed(
 
 
 class _Memories(NamedTuple):
-    """How fast memories and buffers let bytes through; M memories.
+    """Rates, latencies and slots of memories and buffers; M memories.
 
     Attributes:
         rates: Bytes a cycle, [..., M].

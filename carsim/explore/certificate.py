@@ -90,17 +90,17 @@ def verify(folder: Path, study_file: Path | None = None) -> Verified:
     Raises:
         InputError: There is no certificate, or it does not hold.
     """
-    place = str(folder / CERTIFICATE)
+    path = str(folder / CERTIFICATE)
     if not (folder / CERTIFICATE).is_file():
         raise InputError(str(folder), f"holds no {CERTIFICATE}", AGAIN)
     document = read_json(folder / CERTIFICATE, MOST_BYTES, AGAIN)
     digest = document.pop("sha256", None)
     if digest != _digest(document):
-        raise _refusal(place, "does not match its own digest")
+        raise _refusal(path, "does not match its own digest")
     with open_store(folder) as store:
         gap = plugin_gap_of(store.facts)
     if gap is not None:
-        raise InputError(place, gap.problem, gap.cure)
+        raise InputError(path, gap.problem, gap.cure)
     try:
         study = load_study(study_file or folder / STUDY_FILE).lean
     except InputError as error:
@@ -112,14 +112,14 @@ def verify(folder: Path, study_file: Path | None = None) -> Verified:
         if store.damaged:
             raise _refusal(str(store.path), f"is damaged ({', '.join(store.damaged)})")
         if store.facts["fingerprint"] != study.fingerprint:
-            raise _refusal(place, f"is of another study than {study_file or STUDY_FILE}")
-        within = _checked_share(document, place)
+            raise _refusal(path, f"is of another study than {study_file or STUDY_FILE}")
+        within = _checked_share(document, path)
         if store.facts["within"] != within:
-            raise _refusal(place, f"says within is {within}, and the store {store.facts['within']}")
+            raise _refusal(path, f"says within is {within}, and the store {store.facts['within']}")
         grid = GridStudy(study)
         bounds = grid_bounds(grid)
-        _compare(place, document, _document(store, study, bounds, within))
-        return _proven(place, store, grid, bounds=bounds, within=within)
+        _compare(path, document, _document(store, study, bounds, within))
+        return _proven(path, store, grid, bounds=bounds, within=within)
 
 
 # -------------------------------------------------------------------- private
@@ -195,6 +195,7 @@ def _refusal(place: str, problem: str) -> InputError:
 
 
 def _checked_share(document: Mapping[str, Any], place: str) -> float:
+    """The share ``within`` of a certificate, which has to be at least 0 and below 1."""
     within = document.get("within")
     if not isinstance(within, int | float) or not 0 <= within < 1:
         raise _refusal(place, f"has no share of at least 0 and below 1 ({within!r})")

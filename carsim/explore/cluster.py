@@ -109,12 +109,12 @@ class Cluster(workers.Workers):
             workers_now = self._client.nthreads()
         except OSError:
             return  # the scheduler goes at this moment; the next check tells
-        left = count(len(workers_now), "worker")
+        remaining = count(len(workers_now), "worker")
         for address in sorted(self._workers.keys() - workers_now.keys()):
             redone = "its points are evaluated again by others"
-            log.warning("carsim: worker %s is lost; %s left; %s", address, left, redone)
+            log.warning("carsim: worker %s is lost; %s left; %s", address, remaining, redone)
         for address in sorted(workers_now.keys() - self._workers.keys()):
-            log.warning("carsim: worker %s has joined; %s now", address, left)
+            log.warning("carsim: worker %s has joined; %s now", address, remaining)
         self._workers = workers_now
         self.slots = max(1, sum(workers_now.values()))
 
@@ -130,7 +130,8 @@ class _HandOver(WorkerPlugin):  # type: ignore[misc] # Dask is not typed
     """Hands a study to a worker, which loads the plugins that its own environment names."""
 
     def __init__(self, name: str, parcel: Parcel) -> None:
-        self.name, self.parcel = name, parcel
+        self.name = name
+        self.parcel = parcel
 
     def setup(self, worker: Any) -> None:
         """Runs in a worker when it starts, or when the plugin comes."""

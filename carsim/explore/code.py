@@ -31,8 +31,11 @@ def code_sha256(package: Path = PACKAGE) -> str:
     Args:
         package: The folder of carsim.
     """
-    own, plugins = package_sha256(package), sorted(loaded_plugins().values())
-    return sha256(" ".join([own, *plugins]).encode()).hexdigest() if plugins else own
+    of_package = package_sha256(package)
+    of_plugins = sorted(loaded_plugins().values())
+    if not of_plugins:
+        return of_package
+    return sha256(" ".join([of_package, *of_plugins]).encode()).hexdigest()
 
 
 def plugin_gap_of(facts: Mapping[str, Any]) -> PluginGap | None:
@@ -53,14 +56,15 @@ def manifest(command: str, design: Design, **facts: Any) -> dict[str, Any]:
         design: The design.
         facts: Hashes of other inputs, and the seed.
     """
-    overheads, calibration = design.machine.overheads, ""
+    overheads = design.machine.overheads
+    calibration_sha256 = ""
     if overheads.calibration is not None:
-        calibration = sha256(overheads.model_dump_json().encode()).hexdigest()
+        calibration_sha256 = sha256(overheads.model_dump_json().encode()).hexdigest()
     return {
         "command": command,
         **facts,
         "design_sha256": design.sha256,
-        "calibration_sha256": calibration,
+        "calibration_sha256": calibration_sha256,
         "code_sha256": package_sha256(PACKAGE),
         "plugins": plugins_by_name(),
         "versions": {name: version(name) for name in LIBRARIES} | {"python": python_version()},
@@ -69,7 +73,7 @@ def manifest(command: str, design: Design, **facts: Any) -> dict[str, Any]:
 
 @cache
 def package_sha256(package: Path) -> str:
-    """The same over the names and bytes of the package's files alone."""
+    """SHA-256 over the names and bytes of a package's files on which metrics depend."""
     digest = sha256()
     for path in sorted(package.rglob("*")):
         name = path.relative_to(package)

@@ -67,24 +67,25 @@ class Contents:
             for path, value in changes.items()
             if path not in DECODED and (is_read_again or not self._is_usual(name, path, value))
         }
-        parts = [self._options, self._designs[name], self._work(changes), _encode(fields)]
+        texts = [self._options, self._designs[name], self._work(changes), _encode(fields)]
         if is_read_again:  # then it matters which fields the file leaves out
-            parts.append(_bytes_sha256(self._study.design_paths[name]))
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+            texts.append(_bytes_sha256(self._study.design_paths[name]))
+        return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:32]
 
     # ---------------------------------------------------------------- private
 
     def _is_usual(self, design: str, path: str, value: Any) -> bool:
         """The design has this value already."""
-        place = design, path
-        if place not in self._bases:
-            found: Any = self._study.designs[design]
-            for part in path.split("."):
-                found = (
-                    found.get(part) if isinstance(found, Mapping) else getattr(found, part, None)
-                )
-            self._bases[place] = found
-        base = self._bases[place]
+        field = (design, path)
+        if field not in self._bases:
+            section: Any = self._study.designs[design]
+            for key in path.split("."):
+                if isinstance(section, Mapping):
+                    section = section.get(key)
+                else:
+                    section = getattr(section, key, None)
+            self._bases[field] = section
+        base = self._bases[field]
         are_numbers = {type(base), type(value)} <= {int, float}
         return (type(base) is type(value) or are_numbers) and bool(base == value)
 
@@ -96,6 +97,7 @@ class Contents:
         return value
 
     def _work_of_study(self) -> str:
+        """Content of what points decode that say nothing of it."""
         study = self._study
         if study.workload is not None:
             return _work_content(study.workload)

@@ -43,6 +43,7 @@ class Designs:
         return self._written(name, fields)
 
     def _fixed(self, name: str) -> Design | None:
+        """The design of a name with the study's fixed fields; None if it depends on the point."""
         fields = _without(PSEUDO_PATHS, self._study.file.set)
         path = self._study.design_paths[name]
         with suppress(InputError):

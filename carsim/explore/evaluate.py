@@ -139,6 +139,7 @@ class Evaluator:
     # ---------------------------------------------------------------- private
 
     def _rows(self, points: Sequence[Point]) -> list[Row]:
+        """A row for each point; of one that fails, a row that says why."""
         rows: list[Row] = [{} for _ in points]
         fitted: dict[int, Fitted] = {}  # by the number of the point among these
         twins: dict[str, Fitted] = {}
@@ -241,7 +242,7 @@ class Fitted:
 
 
 class _Decided(NamedTuple):
-    """What points share whose decisions, policies and structures are equal."""
+    """Objects that points share whose decisions, policies and structures are equal."""
 
     structure: str
     variant: Variant
@@ -292,6 +293,7 @@ class Machines:
         return [rows[number] for number in range(len(points))]
 
     def _decided(self, point: Fitted) -> "_Decided":
+        """Key of a point: equal for points that are simulated together."""
         return _Decided(
             structure=point.structure,
             variant=point.asked.variant,

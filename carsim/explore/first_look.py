@@ -54,16 +54,16 @@ class FirstLook:
 
     @property
     def text(self) -> str:
-        """What was found, in one line."""
+        """The best design of the first look, in one line."""
         tried = f"{self.tried} designs spread over the grid"
         if self.best is None:
             return f"none of {tried} fits and meets the constraints; bounds of all are next"
-        where = ", ".join(f"{name}={value}" for name, value in self.values.items())
+        axis_values = ", ".join(f"{name}={value}" for name, value in self.values.items())
         figures = {self.objective: self.best, **self.others}
-        told = ", ".join(_told(name, value) for name, value in figures.items())
+        figure_texts = ", ".join(_told(name, value) for name, value in figures.items())
         return (
-            f"{self.fitting} of {tried} fit and meet the constraints; the best has {told} "
-            f"({where}); bounds of all are next"
+            f"{self.fitting} of {tried} fit and meet the constraints; the best has {figure_texts} "
+            f"({axis_values}); bounds of all are next"
         )
 
 
@@ -84,15 +84,16 @@ def first_look(grid: GridStudy, stop: Callable[[], bool]) -> FirstLook | None:
     tried = 0
     fitting: list[tuple[float, int, Mapping[str, Any], Row]] = []
     while tried < MOST_TRIED and monotonic() < until and not stop():
-        place = int(n_designs * (tried * GOLDEN % 1))
-        point = grid.point(int(passing[place]), place)
+        # Multiples of the golden ratio, modulo 1, spread evenly however many are tried.
+        ordinal = int(n_designs * (tried * GOLDEN % 1))
+        point = grid.point(int(passing[ordinal]), ordinal)
         row = grid.evaluated(point)
         tried += 1
         figure = row.get(objective)
         if row["status"] != "ok" or figure is None:
             continue
         if all(held_constraints(grid.study, point, row)):
-            fitting.append((sign * figure, place, point.values, row))
+            fitting.append((sign * figure, ordinal, point.values, row))
     if not fitting:
         return FirstLook(tried, 0, objective, best=None, values={}, others={})
     _, _, values, row = min(fitting, key=lambda design: design[:2])

@@ -64,9 +64,11 @@ def collecting_paused() -> Iterator[None]:
 
 
 def _frame_of(store: Store) -> "pd.DataFrame":
+    """Results of a store, read in blocks of :data:`BLOCK`."""
     import pandas as pd
 
-    columns, axes, stored = store.facts["columns"], store.facts["axes"], store.cells()
+    columns = store.facts["columns"]
+    stored = store.cells()
     ordinals: list[int] = []
     points: list[dict[str, Any]] = []
     blocks: list[pd.DataFrame] = []
@@ -74,16 +76,20 @@ def _frame_of(store: Store) -> "pd.DataFrame":
         ordinals += [ordinal for ordinal, _, _ in rows]
         points += [values for _, values, _ in rows]
         blocks.append(pd.DataFrame([cells for _, _, cells in rows], columns=columns))
-    types = store.facts["axis_types"]
-    named = {axis: _axis([values[axis] for values in points], {*types[axis]}) for axis in axes}
+    axis_columns = {}
+    for axis in store.facts["axes"]:
+        types = set(store.facts["axis_types"][axis])
+        axis_columns[axis] = _axis([values[axis] for values in points], types)
     with catch_warnings(action="ignore", category=FutureWarning):
         # Of pandas 2, on blocks without a figure; its coming rule gives the same frame.
         results = pd.concat(blocks or [pd.DataFrame(columns=columns)], ignore_index=True)
     results = results.infer_objects()  # a block without any figure has no type of its own
-    results = results.reindex(columns=[*dict.fromkeys((*result_columns(), *columns))])
+    all_columns = dict.fromkeys((*result_columns(), *columns))
+    results = results.reindex(columns=list(all_columns))
     empty = [name for name in METRICS if results[name].isna().all()]
     results = results.astype(dict.fromkeys(empty, "float64"))
-    return pd.concat([pd.DataFrame({"point": ordinals, **named}), results], axis="columns")
+    named_points = pd.DataFrame({"point": ordinals, **axis_columns})
+    return pd.concat([named_points, results], axis="columns")
 
 
 def _axis(cells: list[Any], types: set[str]) -> list[Any]:
@@ -136,13 +142,17 @@ def write_parquet(frame: "pd.DataFrame", path: Path) -> None:
 
 def origin_note(frame: "pd.DataFrame") -> str:
     """Number of points whose decisions no decoder made; empty if there are none."""
-    made = frame["decisions"].dropna()
-    made_up = [each for each in made if SYNTHETIC in each or not each.startswith(OF_A_DECODER)]
+    made_up = []
+    for origin in frame["decisions"].dropna():
+        if SYNTHETIC in origin:
+            made_up.append(SYNTHETIC)
+        elif not origin.startswith(OF_A_DECODER):
+            made_up.append(origin)
     if not made_up:
         return ""
-    labels = {SYNTHETIC if SYNTHETIC in each else each for each in made_up}
-    named = labels.pop() if len(labels) == 1 else "made up, as column decisions says"
-    return f"In {len(made_up):,} of {count(len(frame), 'point')}, decisions are {named}."
+    origins = set(made_up)
+    label = origins.pop() if len(origins) == 1 else "made up, as column decisions says"
+    return f"In {len(made_up):,} of {count(len(frame), 'point')}, decisions are {label}."
 
 
 def open_loop_points(frame: "pd.DataFrame") -> int:

@@ -179,7 +179,7 @@ class GridStudy:
         the first :data:`TRIED`.
         """
         for axis in self.axes:
-            other_axes = [other for other in self.axes if other is not axis]
+            other_axes = [candidate for candidate in self.axes if candidate is not axis]
             for value in axis.values[:TRIED]:
                 for n in _steps_of_diagonal(other_axes)[:TRIED]:
                     error = self._refusal(_diagonal(other_axes, n) | {axis.name: value})
@@ -248,6 +248,7 @@ class GridStudy:
     # ---------------------------------------------------------------- private
 
     def _by_workers(self, chunks: Sequence[Chunk]) -> Iterator[Iterable[Cell | None]]:
+        """Cells of chunks in their order, made by other processes."""
         assert self._workers is not None
         for cells, seconds in self._workers.each(_cells_of, chunks):
             self.processor_s += seconds
@@ -286,6 +287,7 @@ class GridStudy:
         return None
 
     def _refusal(self, values: Mapping[str, Any]) -> InputError | None:
+        """The reason why a point of some values is refused; None if it is not."""
         try:
             self._evaluator.asked(changes_of(self.study, values))
         except InputError as error:
@@ -303,6 +305,7 @@ class GridStudy:
         return _with(without_last, path.split("."), self._fields[keys[-1]])
 
     def _asked(self, values: Mapping[str, Any]) -> Asked:
+        """The point of some values of the axes; designs of earlier points are reused."""
         changes = changes_of(self.study, values)
         if self._fields is None:
             return self._evaluator.asked(changes)
@@ -311,6 +314,7 @@ class GridStudy:
         return self._evaluator.asked(changes, design)
 
     def _cell(self, values: Mapping[str, Any], chunk: Chunk) -> Cell | None:
+        """The cell of some values of the axes; None if the design is refused."""
         cell: Cell
         try:
             point = self._asked(values)

@@ -68,6 +68,7 @@ class GridBounds:
         """
 
         def write(temporary: Path) -> None:
+            """Write key and bounds to a file; who lacks what is packed in bits."""
             with temporary.open("wb") as file:
                 np.savez(
                     file,

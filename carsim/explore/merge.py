@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from carsim.base.errors import InputError
 from carsim.base.files import write_whole
@@ -127,7 +128,7 @@ def merged_manifest(folders: Sequence[str | Path], out: Path, command: str) -> N
         except (OSError, ValueError):
             continue  # an interrupted shard has none
         document["command"] = command
-        document["merged"] = [str(each) for each in folders]
+        document["merged"] = [str(path) for path in folders]
         write_whole(out / MANIFEST, json.dumps(document, indent=2) + "\n")
         return
 
@@ -140,9 +141,10 @@ def _difference(fact: str, first: Store, store: Store) -> str:
     if fact == "fingerprint":
         if store.facts["name"] != first.facts["name"]:
             return f"it is of another study ({store.facts['name']})"
-        sampling = [_sampling(each.facts["study"]) for each in (first, store)]
-        if sampling[0] != sampling[1]:
-            return f"it has another sampling or seed ({sampling[1]} instead of {sampling[0]})"
+        sampling = _sampling(store.facts["study"])
+        first_sampling = _sampling(first.facts["study"])
+        if sampling != first_sampling:
+            return f"it has another sampling or seed ({sampling} instead of {first_sampling})"
         return "its study, design or traces differ"
     if fact == "kind":
         return f"it holds a {store.facts['kind']}, and the other a {first.facts['kind']}"
@@ -170,16 +172,22 @@ def _check_equal(columns: Sequence[str], *sides: tuple[str, bytes]) -> None:
         columns: Columns of the results.
         sides: Folder and line of each result.
     """
-    (one_name, one), (other_name, other) = (
-        (name, dict(zip(columns, json.loads(line.rsplit(b"\t", 1)[1]), strict=True)))
-        for name, line in sides
-    )
-    for column in columns:
-        if column not in FREE_COLUMNS and one[column] != other[column]:
-            ordinal = sides[1][1].split(b"\t")[3].decode()
-            values = f"{column} is {one[column]} in {one_name}, and {other[column]} there"
+    (first_name, first_line), (second_name, second_line) = sides
+    first = _cells_of(first_line)
+    second = _cells_of(second_line)
+    for column, first_cell, second_cell in zip(columns, first, second, strict=True):
+        if column not in FREE_COLUMNS and first_cell != second_cell:
+            ordinal = second_line.split(b"\t")[3].decode()
+            values = f"{column} is {first_cell} in {first_name}, and {second_cell} there"
             cure = "sweep it again on one machine, and find out which result is right"
-            raise InputError(other_name, f"point {ordinal} has another result: {values}", cure)
+            raise InputError(second_name, f"point {ordinal} has another result: {values}", cure)
+
+
+def _cells_of(line: bytes) -> list[Any]:
+    """Cells of the result that a line of a store ends with."""
+    _, text = line.rsplit(b"\t", 1)
+    cells: list[Any] = json.loads(text)
+    return cells
 
 
 def _share_proven(shares: Sequence[float | None]) -> float | None:

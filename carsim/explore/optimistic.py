@@ -198,8 +198,12 @@ class PhaseWork(NamedTuple):
             in_units = least / (rate * cores_hz)
         products = self.macs / (fast[ROWS] * fast[COLS] * cores_hz)
         elements = on_lanes / (fast[LANES] * cores_hz)
-        served = [n / rate for n, rate in zip(self.dram_bytes, rates, strict=True) if n]
-        return max(products, elements, in_units, *served)
+        in_memories = [
+            nbytes / bytes_per_s
+            for nbytes, bytes_per_s in zip(self.dram_bytes, rates, strict=True)
+            if nbytes
+        ]
+        return max(products, elements, in_units, max(in_memories, default=0.0))
 
 
 class Work(NamedTuple):
@@ -252,7 +256,7 @@ class Optimist:
         return intervals
 
     def lacks(self, box: Box) -> str:
-        """What no machine of the box fits for; empty if one may fit.
+        """Parts that are too small in every machine of the box; empty if one may fit.
 
         Raises:
             InputError: The workload does not suit the machines.
@@ -332,6 +336,7 @@ class Optimist:
         return box.space.base.machine.weight_sharing == "broadcast"
 
     def _simulated_work(self, design: Design) -> Work | None:
+        """Work of a design by kind of phase, from its simulation; None where it is refused."""
         if design.machine.overheads.kernels:
             return None  # times of a table do not follow from work
         (measured,) = self._bench.measure([self._bench.fitted(design)])

@@ -40,13 +40,19 @@ class Parcel(NamedTuple):
     @classmethod
     def of(cls, study: Study) -> "Parcel":
         """A study of this process."""
-        texts = [study.text, *(each.model_dump_json() for each in study.designs.values())]
+        texts = [study.text]
+        texts += [design.model_dump_json() for design in study.designs.values()]
         outside = {
             (role, name)
             for role, name in outside_kinds()
             if role == METRICS.role or any(name in text for text in texts)
         }
-        return cls(loaded_plugins(), code_sha256(), frozenset(outside), pickle.dumps(study))
+        return cls(
+            plugins=loaded_plugins(),
+            code=code_sha256(),
+            outside=frozenset(outside),
+            packed=pickle.dumps(study),
+        )
 
     def unpack(self) -> Study:
         """The study.
@@ -55,15 +61,16 @@ class Parcel(NamedTuple):
             InputError: This process lacks a plugin or a kind, or runs other code.
         """
         worker = f"a worker on {node()}"
-        mine = set(loaded_plugins().values())
+        loaded_digests = set(loaded_plugins().values())
         for path, digest in self.plugins.items():
-            if digest not in mine:
+            if digest not in loaded_digests:
                 problem = f"has not loaded the plugin {Path(path).name}, sha256 {digest[:12]}"
                 cure = f"copy that file there, and name it in {VARIABLE} before the worker starts"
                 raise InputError(worker, problem, cure)
         if self.code != code_sha256():
             raise InputError(worker, "runs other code of carsim", SAME)
-        if unknown := sorted(self.outside - outside_kinds()):
+        unknown = sorted(self.outside - outside_kinds())
+        if unknown:
             named = ", ".join(f"{role} {shown(name)}" for role, name in unknown)
             cure = "register it in a module that the study's script imports, or use no workers (0)"
             raise InputError(worker, f"knows no {named}", cure)
@@ -98,12 +105,15 @@ def made_of(key: str, make: type[Made]) -> Made:
     if isinstance(study, InputError):
         raise study
     if isinstance(study, Parcel):
-        study = studies[key] = study.unpack()
-    kept: tuple[Study | None, Any] = getattr(_own, make.__name__, (None, None))
-    if kept[0] is not study:
-        kept = study, make(study)  # type: ignore[call-arg] # each takes a study
-        setattr(_own, make.__name__, kept)
-    return kept[1]
+        study = study.unpack()
+        studies[key] = study
+    study_of_object: Study | None
+    instance: Any
+    study_of_object, instance = getattr(_own, make.__name__, (None, None))
+    if study_of_object is not study:
+        instance = make(study)  # type: ignore[call-arg] # each takes a study
+        setattr(_own, make.__name__, (study, instance))
+    return instance
 
 
 def forget(key: str) -> None:

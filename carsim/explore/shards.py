@@ -53,7 +53,8 @@ class Shard(NamedTuple):
         match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", str(text).strip())
         if match is None:
             raise InputError("`shard`", f"got {shown(text)}", CURE)
-        number, total = int(match[1]), int(match[2])
+        number = int(match[1])
+        total = int(match[2])
         if not 1 <= number <= total <= MOST:
             raise InputError("`shard`", f"got {shown(text)}", CURE)
         return cls(number, total)
@@ -73,12 +74,12 @@ class Shard(NamedTuple):
         Blocks of neighbours are dealt to the shards in turn. The points of a study of fewer points
         than shards leave some shards empty.
         """
-        neighbours = [*chain.from_iterable(chunks_of(points))]
+        neighbours = chain.from_iterable(chunks_of(points))
         block = len(points) // (self.total * BLOCKS_PER_SHARD)
         block = min(BLOCK, max(1, block))
-        chosen = [
-            point
-            for place, point in enumerate(neighbours)
-            if place // block % self.total == self.number - 1
-        ]
-        return sorted(chosen, key=lambda point: point.ordinal)
+        of_shard = []
+        for index, point in enumerate(neighbours):
+            shard = index // block % self.total
+            if shard == self.number - 1:
+                of_shard.append(point)
+        return sorted(of_shard, key=lambda point: point.ordinal)

@@ -185,8 +185,10 @@ class _Solver:
     """Judges values of a field, each once."""
 
     def __init__(self, design: Design, field: str, target: Expression, bench: Bench) -> None:
-        self._design, self._field = design, field
-        self._target, self._bench = target, bench
+        self._design = design
+        self._field = field
+        self._target = target
+        self._bench = bench
         self._levels: dict[float, Level] = {}
 
     def solution(self, grid: Sequence[float]) -> Solution:
@@ -197,12 +199,13 @@ class _Solver:
         is_steady = self._is_steady()
         if not is_steady:
             self._judge(_scan(grid, is_whole=is_whole))
-        self._narrow(lambda one, other: one.meets != other.meets, is_whole=is_whole)
+        self._narrow(lambda low, high: low.meets != high.meets, is_whole=is_whole)
         answer = self._least_to_spare()
         equal = None
         if answer is not None:
             if is_whole:
-                self._judge([v for v in (answer.value - 1, answer.value + 1) if v >= 1])
+                neighbours = (answer.value - 1, answer.value + 1)
+                self._judge([value for value in neighbours if value >= 1])
             equal = self._equal_to(answer, is_whole=is_whole)
         levels = self._sorted()
         numbers = [level.value for level in levels]
@@ -225,20 +228,20 @@ class _Solver:
         fitted: dict[float, Fitted] = {}
         for value in new:
             try:
-                each = self._bench.fitted(override(self._design, {self._field: value}))
+                design = self._bench.fitted(override(self._design, {self._field: value}))
             except InputError as error:
                 self._levels[value] = Level(value, meets=False, problem=str(error.named()))
                 continue
-            if each.fit.fits:
-                fitted[value] = each
+            if design.fit.fits:
+                fitted[value] = design
             else:
-                problem = MISFIT + "; ".join(each.fit.misfits)
+                problem = MISFIT + "; ".join(design.fit.misfits)
                 self._levels[value] = Level(value, meets=False, problem=problem)
-        places = [*fitted]
-        for start in range(0, len(places), TOGETHER):
-            some = places[start : start + TOGETHER]
-            results = self._bench.measure([fitted[value] for value in some])
-            for value, measured in zip(some, results, strict=True):
+        fitting_values = list(fitted)
+        for start in range(0, len(fitting_values), TOGETHER):
+            together = fitting_values[start : start + TOGETHER]
+            results = self._bench.measure([fitted[value] for value in together])
+            for value, measured in zip(together, results, strict=True):
                 if isinstance(measured, InputError):
                     problem = str(measured.named())
                     self._levels[value] = Level(value, meets=False, problem=problem)
@@ -249,6 +252,7 @@ class _Solver:
                 )
 
     def _sorted(self) -> list[Level]:
+        """Levels of all values that were judged, ascending."""
         return [self._levels[value] for value in sorted(self._levels)]
 
     def _check_values(self) -> None:
@@ -289,8 +293,12 @@ class _Solver:
     def _narrow(self, differ: Callable[[Level, Level], bool], *, is_whole: bool) -> None:
         """Bisect between each two neighbours that differ."""
         for before, after in pairwise(self._sorted()):
-            low, high = before, after
-            while differ(low, high) and (middle := _middle(low.value, high.value, is_whole)):
+            low = before
+            high = after
+            while differ(low, high):
+                middle = _middle(low.value, high.value, is_whole)
+                if not middle:
+                    break
                 self._judge([middle])
                 level = self._levels[middle]
                 if differ(low, level):
@@ -308,12 +316,12 @@ class _Solver:
         def spare(level: Level) -> float:
             """The smallest relative distance to a limit."""
             assert level.figures is not None
-            return min(
-                abs(figure - limit.number) / (abs(limit.number) or 1.0)
-                if isinstance(figure := level.figures[limit.name], int | float)
-                else inf
-                for limit in limits
-            )
+            distances = [inf]
+            for limit in limits:
+                figure = level.figures[limit.name]
+                if isinstance(figure, int | float):
+                    distances.append(abs(figure - limit.number) / (abs(limit.number) or 1.0))
+            return min(distances)
 
         return min(meeting, key=spare)
 
@@ -321,43 +329,47 @@ class _Solver:
         """First and last value around the answer at which the metrics of the target are equal."""
 
         def is_equal(level: Level) -> bool:
+            """All metrics of the target are those of the answer."""
             figures = level.figures
             assert answer.figures is not None
             return figures is not None and all(
                 figures[name] == answer.figures[name] for name in self._target.names
             )
 
-        ends = []
-        for step in (-1, 1):
+        def last_equal(step: int) -> Level:
+            """The last value that is equal, going up (step 1) or down (step -1)."""
             levels = self._sorted()
             end = levels.index(answer)
             while 0 <= end + step < len(levels) and is_equal(levels[end + step]):
                 end += step
             inside = levels[end]
-            if 0 <= end + step < len(levels):
-                outside = levels[end + step]
-                while middle := _middle(inside.value, outside.value, is_whole):
-                    self._judge([middle])
-                    level = self._levels[middle]
-                    if is_equal(level):
-                        inside = level
-                    else:
-                        outside = level
-            ends.append(inside)
-        return ends[0], ends[1]
+            if not 0 <= end + step < len(levels):
+                return inside
+            outside = levels[end + step]
+            while middle := _middle(inside.value, outside.value, is_whole):
+                self._judge([middle])
+                level = self._levels[middle]
+                if is_equal(level):
+                    inside = level
+                else:
+                    outside = level
+            return inside
+
+        first = last_equal(-1)
+        return first, last_equal(1)
 
 
 def _stretches(levels: Sequence[Level]) -> list[Stretch]:
     """Runs of neighbouring values that reach the target."""
     stretches: list[Stretch] = []
     begin: int | None = None
-    for place, level in enumerate(levels):
+    for index, level in enumerate(levels):
         if level.meets and begin is None:
-            begin = place
-        is_last = place + 1 == len(levels) or not levels[place + 1].meets
+            begin = index
+        is_last = index + 1 == len(levels) or not levels[index + 1].meets
         if begin is not None and is_last:
             before = levels[begin - 1] if begin else None
-            after = levels[place + 1] if place + 1 < len(levels) else None
+            after = levels[index + 1] if index + 1 < len(levels) else None
             stretches.append(Stretch(levels[begin], level, before=before, after=after))
             begin = None
     return stretches
@@ -376,13 +388,15 @@ def _middle(low: float, high: float, is_whole: bool) -> float | None:
 
 def _scan(grid: Sequence[float], *, is_whole: bool) -> list[float]:
     """Values of a finer grid."""
-    first, last = grid[0], grid[-1]
+    first = grid[0]
+    last = grid[-1]
     if is_whole and last - first < MOST_SCANNED:
-        return [*range(int(first), int(last) + 1)]
+        return list(range(int(first), int(last) + 1))
     finer: list[float] = []
     for before, after in pairwise(grid):
-        between = [before + (after - before) * part / FINER for part in range(1, FINER)]
-        finer += [*map(round, between)] if is_whole else between
+        for step in range(1, FINER):
+            value = before + (after - before) * step / FINER
+            finer.append(round(value) if is_whole else value)
     return finer
 
 
@@ -393,13 +407,13 @@ def _grid(design: Design, field: str, values: Sequence[Any]) -> list[float]:
         InputError: No such field, or none of one number.
     """
     present = value_of(design, field)
-    place = f"`solve` {field}"
+    location = f"`solve` {field}"
     if present is None:
-        _check_field(design, field, place)
+        _check_field(design, field, location)
     if not isinstance(present, int | float | str | tuple) or isinstance(present, bool):
-        what = "a section" if isinstance(present, Section) else shown(present)
-        problem = f"is {what} in this design, not a number"
-        raise InputError(place, problem, "name a field that holds a number")
+        value_text = "a section" if isinstance(present, Section) else shown(present)
+        problem = f"is {value_text} in this design, not a number"
+        raise InputError(location, problem, "name a field that holds a number")
     if values:
         return sorted(values)
     fractions = {step / (GRID_POINTS - 1) for step in range(GRID_POINTS)}
@@ -408,14 +422,14 @@ def _grid(design: Design, field: str, values: Sequence[Any]) -> list[float]:
             fractions.add(float(present))
         return sorted(fractions)
     if isinstance(present, str | tuple):
-        raise InputError(place, f"is {shown(present)} in this design, not a number", GIVE_AXIS)
+        raise InputError(location, f"is {shown(present)} in this design, not a number", GIVE_AXIS)
     if isinstance(present, int):
         most = max(present, 1) * REACH
         doublings = {1 << power for power in range(most.bit_length())}
         halves = {3 << power for power in range(most.bit_length() - 1)}
         return sorted(n for n in doublings | halves | {present} if n <= most)
     if present <= 0:
-        raise InputError(place, f"is {present:g} in this design", GIVE_AXIS)
+        raise InputError(location, f"is {present:g} in this design", GIVE_AXIS)
     half = GRID_POINTS // 2
     return [present * REACH ** (power / half) for power in range(-half, half + 1)]
 

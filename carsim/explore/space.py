@@ -54,9 +54,14 @@ ALL_BOARDS = "all"
 MEMORY = "memory"
 """Name of the axis of the technology's choices."""
 
-BATCH, CORES, MAPPING = "policy.batch", "machine.cores", "machine.mapping"
-ROWS, COLS, LANES = "machine.array.rows", "machine.array.cols", "machine.vector.lanes"
-TILE, CLOCK = "machine.tile_kib", "board.fabric_clock_mhz"
+BATCH = "policy.batch"
+CORES = "machine.cores"
+MAPPING = "machine.mapping"
+ROWS = "machine.array.rows"
+COLS = "machine.array.cols"
+LANES = "machine.vector.lanes"
+TILE = "machine.tile_kib"
+CLOCK = "board.fabric_clock_mhz"
 WEIGHT_BUFFER = "machine.weight_buffer_kib"
 KV_BUFFER = "machine.kv_buffer_kib"
 ACTIVATION_BUFFER = "machine.activation_buffer_kib"
@@ -156,11 +161,11 @@ class Space:
             memories = override(self.base, self.axes[MEMORY].changes(choice)).board.memories
             channels = sum(memory.channels for memory in memories.values())
             gib = fsum(memory.capacity_gib for memory in memories.values())
-            amounts[choice] = channels, gib / channels
-        every_channels = sorted({channels for channels, _ in amounts.values()})
-        every_gib = sorted({gib for _, gib in amounts.values()})
+            amounts[choice] = (channels, gib / channels)
+        sorted_channels = sorted({channels for channels, _ in amounts.values()})
+        sorted_gib = sorted({gib for _, gib in amounts.values()})
         return {
-            choice: (every_channels.index(channels), every_gib.index(gib))
+            choice: (sorted_channels.index(channels), sorted_gib.index(gib))
             for choice, (channels, gib) in amounts.items()
         }
 
@@ -172,19 +177,22 @@ class Space:
         """
         values = self.axes[name].values
         if name == MAPPING:
-            return [other for other in values if other != value]
+            return [mapping for mapping in values if mapping != value]
         if name == MEMORY:
-            grades = self._memory_grades
-            channels, gib = grades[value]
-            return [
-                other
-                for other, (more_channels, more_gib) in grades.items()
-                if other != value
-                and abs(more_channels - channels) <= 1
-                and abs(more_gib - gib) <= 1
-            ]
-        place = values.index(value)
-        return [values[n] for n in (place - 1, place + 1) if 0 <= n < len(values)]
+            return self._neighbouring_memories(value)
+        index = values.index(value)
+        return [values[n] for n in (index - 1, index + 1) if 0 <= n < len(values)]
+
+    def _neighbouring_memories(self, value: Any) -> list[Any]:
+        """Choices of memory whose channels and GiB a channel are at most one step away."""
+        channels_grade, gib_grade = self._memory_grades[value]
+        neighbours = []
+        for choice, (channels, gib) in self._memory_grades.items():
+            channels_are_near = abs(channels - channels_grade) <= 1
+            gib_is_near = abs(gib - gib_grade) <= 1
+            if choice != value and channels_are_near and gib_is_near:
+                neighbours.append(choice)
+        return neighbours
 
 
 def spaces_of(
@@ -299,8 +307,8 @@ def _board_sections(boards: Sequence[str]) -> dict[str, dict[str, Any]]:
         elif Path(name).suffix in (".yaml", ".yml") or Path(name).is_file():
             sections[name] = _section_of_file(Path(name))
         else:
-            known = [ALL_BOARDS, *TECHNOLOGIES, *presets]
-            cure = f"{choose(name, known)}, or name a YAML file of a board"
+            names = [ALL_BOARDS, *TECHNOLOGIES, *presets]
+            cure = f"{choose(name, names)}, or name a YAML file of a board"
             raise InputError("`boards`", f"no board {name!r}", cure)
     return sections
 

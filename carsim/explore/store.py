@@ -84,7 +84,7 @@ log = logging.getLogger("carsim")
 
 
 class _StoredLine(NamedTuple):
-    """Where the line of a result stands in the file, and what it begins with.
+    """Place of a result's line in the file, and the fields that it begins with.
 
     Attributes:
         ordinal: Place of the point in the study; :data:`NOWHERE` if it is no point of it.

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
@@ -179,7 +179,7 @@ class Study:
 
     @property
     def assumed(self) -> str:
-        """What is assumed of all points, in one line; the axes that vary it are named."""
+        """Assumptions of all points, in one line; axes that vary them are named."""
         axis_of_path = {path: axis.name for axis in self.axes for path in axis.paths}
         # A preset of the model or the board is merged beneath the file, which is read again then.
         fixed_fields = {
@@ -259,18 +259,10 @@ def load_study(path: str | Path | Mapping[str, Any], workload: Workload | None =
         InputError: Anything wrong with it: an unknown key or field path, an empty axis, a condition
             that is none, a file that is not there.
     """
-    if isinstance(path, Mapping):
-        location = "study"
-        folder = Path.cwd()
-        stem = "study"
-        text = yaml_text(dict(path))
-    else:
-        path = Path(path)
-        location = str(path)
-        folder = path.resolve().parent
-        stem = path.stem
-        text = read_text(path, MAX_BYTES, "name a study file")
-    written_text = text  # without the workload that is given beside it
+    source = _read_source(path)
+    location = source.location
+    folder = source.folder
+    text = source.text
     try:
         contents = mapping_of(text, location)
         if workload is not None:
@@ -284,7 +276,7 @@ def load_study(path: str | Path | Mapping[str, Any], workload: Workload | None =
     axes = []
     axis_locations = {}
     for name, body in file.axes.items():
-        line = line_of(written_text, "axes", name)
+        line = line_of(source.text, "axes", name)
         axis_locations[name] = f"{location}:{line}: $.axes.{name}"
         axes.append(parse_axis(name, body, axis_locations[name]))
     if workload is not None:
@@ -297,7 +289,7 @@ def load_study(path: str | Path | Mapping[str, Any], workload: Workload | None =
         _workload(value, f"{location}: $.axes: workload")
     study = Study(
         file=file,
-        name=_printable(file.name or stem),
+        name=_printable(file.name or source.stem),
         text=text,
         axes=tuple(axes),
         filters=tuple(Expression(text, f"{location}: $.filters") for text in file.filters),
@@ -312,6 +304,36 @@ def load_study(path: str | Path | Mapping[str, Any], workload: Workload | None =
     _check_paths(study, location, axis_locations)
     _check_names(study, location)
     return study
+
+
+class _Source(NamedTuple):
+    """A study as it was given.
+
+    Attributes:
+        text: Its text, in YAML.
+        location: Its name in errors.
+        folder: Folder that the files it names are relative to.
+        stem: Its name, unless it has one of its own.
+    """
+
+    text: str
+    location: str
+    folder: Path
+    stem: str
+
+
+def _read_source(path: str | Path | Mapping[str, Any]) -> _Source:
+    """Read a file, or take a mapping for one.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    if isinstance(path, Mapping):
+        text = yaml_text(dict(path))
+        return _Source(text, location="study", folder=Path.cwd(), stem="study")
+    path = Path(path)
+    text = read_text(path, MAX_BYTES, "name a study file")
+    return _Source(text, location=str(path), folder=path.resolve().parent, stem=path.stem)
 
 
 def _decoded(file: StudyFile, folder: Path, place: str) -> tuple[StudyFile, Workload | None]:

@@ -139,9 +139,7 @@ def sweep(
         InputError: A study, a store or a scheduler that cannot be used.
     """
     if isinstance(out, Mapping):
-        if isinstance(study, Study | Mapping):
-            raise InputError("`study`", "has axes already", "name a design, or leave axes out")
-        study = study_of_axes(study, out, workload)
+        study = _study_of_axes(study, out, workload)
         folder = None
     elif workload is not None:
         cure = "name a design and axes, or write it into the study"
@@ -158,6 +156,15 @@ def sweep(
         accept_code=accept_code,
     )
     return _framed(study, folder, options)
+
+
+def _study_of_axes(
+    design: Study | str | Path | Mapping[str, Any], axes: Mapping[str, Any], workload: str | None
+) -> Study:
+    """The study of a design and axes; what is a study already is refused."""
+    if isinstance(design, Study | Mapping):
+        raise InputError("`study`", "has axes already", "name a design, or leave axes out")
+    return study_of_axes(design, axes, workload)
 
 
 def search(
@@ -450,7 +457,7 @@ class _Work:
         self._processor_s = chooser.processor_s
 
     def progress(self) -> Progress:
-        """How far it is."""
+        """Progress of the call so far."""
         return Progress(
             total=self._chooser.total,
             evaluated=self._evaluated,
@@ -502,6 +509,7 @@ def _step(stop: Stop, tell: Tell) -> Step:
     last_told_at = started_at
 
     def step(done: int, designs: int) -> None:
+        """Tell that bounds of some designs are done, unless it was told a moment ago."""
         nonlocal last_told_at
         if stop():
             raise KeyboardInterrupt(f"{GOES_ON}, with bounds from the beginning")

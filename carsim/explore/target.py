@@ -171,7 +171,7 @@ def check_target(target: Expression) -> None:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked for.
+    """A search as it is asked for: workload, target and boards.
 
     Attributes:
         workload: What is decoded.
@@ -463,7 +463,7 @@ class _Search:
 
     @staticmethod
     def _key(space: Space, values: Values) -> MachineKey:
-        """What tells a machine from all others of the search."""
+        """Key of a machine among all of the search."""
         return space.board, space.bits, *(values[name] for name in space.axes)
 
     def _fitted(self, space: Space, values: Values) -> Fitted | None:
@@ -472,11 +472,12 @@ class _Search:
             fitted = self._bench.fitted(space.design(values))
         except InputError:
             return None
-        design, fit = fitted.asked.design, fitted.fit
-        if not fit.fits:
+        if not fitted.fit.fits:
             return None
         if CLOCK not in self._wanted.axes:
-            published = design.board.technology.published_clock_mhz(design, fit.resources)
+            design = fitted.asked.design
+            technology = design.board.technology
+            published = technology.published_clock_mhz(design, fitted.fit.resources)
             if published is not None and values[CLOCK] > max(published, space.fastest_mhz):
                 return None
         return fitted

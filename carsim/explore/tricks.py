@@ -50,7 +50,7 @@ DENSE = "dense"
 
 
 class Measured(NamedTuple):
-    """What the league measured of a trick.
+    """Measurements of a trick in the league.
 
     Attributes:
         density: Share of the context that a step reads.
@@ -163,7 +163,7 @@ def tricks_table(tricks: tuple[Trick, ...]) -> Table:
 
 
 class _Combination(NamedTuple):
-    """What a trick is made of.
+    """Parts of a trick.
 
     Attributes:
         attention: Name of an attention policy, see :func:`attentions`.
@@ -323,7 +323,7 @@ class _Bench:
 
 
 def _lacks(fit: FitReport) -> str:
-    """How much of what is missing, in words; empty if all fits."""
+    """Missing amounts of each part, in words; empty if all fits."""
     return "; ".join(
         f"{amount(row.needed - row.available, row.unit)} of {row.what}"
         for row in fit.rows
@@ -336,7 +336,14 @@ def _scheduled(rule: ReplayRule, video: Video, n_layers: int) -> Bools:
     nothing = np.zeros((1, 1, 1))  # stands for all values, as the rule looks at none
     replays = np.zeros((video.n_frames, n_layers), np.bool_)
     for frame in range(1, video.n_frames):
-        seen = Seen(nothing, nothing, lambda _: nothing, nothing[0], video.tokens_per_frame, frame)
+        seen = Seen(
+            q=nothing,
+            q_rotated=nothing,
+            key=lambda _: nothing,
+            mlp_input=nothing[0],
+            tokens_per_frame=video.tokens_per_frame,
+            frame=frame,
+        )
         for layer in range(n_layers):
             score_of_rows = rule.score(None, layer, 0, seen)
             replays[frame, layer] = score_of_rows[0] > 0.5

@@ -36,10 +36,10 @@ def work_notes(study: Study) -> list[str]:
     """
     evaluator = Evaluator(study)
     notes: list[str] = []
-    for asked in _asked(study, evaluator, OF_ROWS):
-        notes += _rows_left_out(asked)
-    for asked in _asked(study, evaluator, OF_BANDWIDTH):
-        board = asked.design.board
+    for point in _asked(study, evaluator, OF_ROWS):
+        notes += _rows_left_out(point)
+    for point in _asked(study, evaluator, OF_BANDWIDTH):
+        board = point.design.board
         remarks = bandwidth_remarks(board.memories, board.fabric_clock_mhz)
         notes += [f"{remark}." for remark in remarks]
     return list(dict.fromkeys(notes))

@@ -152,7 +152,7 @@ class Processes(Workers):
             InputError: A process has died.
         """
         try:
-            futures = deque(self._pool.submit(task, self.key, part) for part in parts)
+            futures = deque(self._pool.submit(task, self.key, argument) for argument in parts)
             while futures:
                 yield result_of(self._pool, futures.popleft())
         except BrokenProcessPool:
@@ -257,8 +257,8 @@ class Crew:
         except self._workers.death:
             if not chunk.careful:
                 return [], _Chunk(chunk.points, careful=True)
-            first, *others = chunk.points
-            return [(first, self._workers.alone(first))], _Chunk(others, careful=True)
+            first, *remaining = chunk.points
+            return [(first, self._workers.alone(first))], _Chunk(remaining, careful=True)
         return finished, _Chunk(remaining, chunk.careful)
 
     def _requeue(self, remaining: _Chunk) -> None:

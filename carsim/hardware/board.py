@@ -51,6 +51,7 @@ class Board(GrownSection):
 
     @model_validator(mode="after")
     def _has_what_its_technology_needs(self) -> "Board":
+        """Refuse a board that lacks fields of its technology, or a device."""
         self.technology.check_board(self)
         if not self.part:
             raise FieldError("device", "is missing", "add it: the part number, or a few words")

@@ -21,8 +21,9 @@ rows of other precisions, of other families, or both.
 Networks whose tokens pass a layer together (diffusion, depth) are limited by products, which tells
 nothing of decoding, and the reverse. Their factor and interval come from published times of
 diffusion transformers on GPUs (``forward_intervals.csv``; :func:`expected_of_forwards`), whatever
-the design is calibrated to: a calibration is of decoding. No FPGA, NPU or other chip with published
-times of such networks is known, so that their designs take the interval of GPUs, and say so.
+the design is calibrated to: a calibration is of decoding. Fewer than three FPGAs, NPUs or other
+chips have published times whose network and machine are known, so that their designs take the
+interval of GPUs, and say so.
 
 No expected time is less than the time in which memories and arrays could do the work at their peak
 (:meth:`Expected.not_below`).
@@ -80,7 +81,7 @@ FORWARDS = "forwards gpu"
 """Population of published times of diffusion transformers on GPUs."""
 
 NO_FORWARDS = {"fpga": "an FPGA", "npu": "an NPU"}
-"""Kind of systems of which no time of such a network is published -> its name."""
+"""Kind of systems that has too few published times of such networks -> its name."""
 
 TRANSFERS = {
     "precision": "from another precision",

@@ -180,6 +180,7 @@ class Machine(GrownSection):
 
     @model_validator(mode="after")
     def _attention_unit_is_part_of_the_array(self) -> "Machine":
+        """Refuse a unit for attention with more rows or columns than the array."""
         for field, wanted in self.attention_unit or ():
             there = getattr(self.array, field)
             if wanted > there:
@@ -189,6 +190,7 @@ class Machine(GrownSection):
 
     @model_validator(mode="after")
     def _tiles_can_be_followed(self) -> "Machine":
+        """Refuse buffers of more tiles than a simulation follows."""
         for field in ("weight_buffer_kib", "kv_buffer_kib"):
             tiles = getattr(self, field) // self.tile_kib
             if tiles > MOST_TILES:

@@ -175,6 +175,7 @@ class CalibrationRecord(GrownSection):
 
     @model_validator(mode="after")
     def _precisions_are_pairs(self) -> "CalibrationRecord":
+        """Refuse other numbers of activation bits than of weight bits."""
         if self.activation_bits and len(self.activation_bits) != len(self.weight_bits):
             problem = f"{len(self.activation_bits)} values for {len(self.weight_bits)} weight_bits"
             raise FieldError("activation_bits", problem, "give one for each of weight_bits")
@@ -273,6 +274,7 @@ class Overheads(GrownSection):
 
     @model_validator(mode="after")
     def _kernels_are_a_table(self) -> "Overheads":
+        """Refuse times of kernels that are no table, or beside launches that they include."""
         check_kernels(self.kernels)
         if self.kernels and self.layer_us:
             problem = f"{self.layer_us:g} counts twice: the times of kernels include launches"
@@ -281,6 +283,7 @@ class Overheads(GrownSection):
 
     @model_validator(mode="after")
     def _nothing_counts_twice(self) -> "Overheads":
+        """Refuse overheads that the calibration includes."""
         for field in ("kernel_cycles", "descriptor_cycles"):
             if self.calibration is not None and getattr(self, field):
                 problem = f"{getattr(self, field)} counts twice: the calibration includes it"

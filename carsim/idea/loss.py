@@ -112,10 +112,11 @@ def measure_rule(
     }
     baselines: dict[str, list[RowGroup]] = {}
     for baseline, decide in decisions_of.items():
-        baselines[baseline] = [
-            replace(group, policy=_given(group, decide(scene.replay)))
-            for group, scene in zip(groups, with_idea, strict=True)
-        ]
+        groups_of_baseline = []
+        for group, scene in zip(groups, with_idea, strict=True):
+            policy = _given(group, decide(scene.replay))
+            groups_of_baseline.append(replace(group, policy=policy))
+        baselines[baseline] = groups_of_baseline
     decoded |= _decoded(baselines, workers, progress)
     losses = {way: _nats(scenes) for way, scenes in decoded.items()}
     replay = np.concatenate([scene.replay for scene in with_idea], axis=2)
@@ -156,18 +157,21 @@ def permuted(replay: Bools, rng: np.random.Generator) -> Bools:
 
 def redrawn(replay: Bools, rng: np.random.Generator) -> Bools:
     """Decisions with as many replays in each frame, layer and row, at places drawn anew."""
-    frames = replay.reshape(-1, TOKENS_PER_FRAME, *replay.shape[1:])
+    frames = replay.reshape(-1, TOKENS_PER_FRAME, *replay.shape[1:])  # [T, N, L, B]
     return rng.permuted(frames, axis=1).reshape(replay.shape)
 
 
 def groups_of_scenes(recipe: Recipe) -> list[RowGroup]:
     """A group for each scene, so that scenes are decoded side by side."""
-    return [
-        prepare(recipe.model_copy(update={"clips": (clip,)}), Path())[0] for clip in recipe.clips
-    ]
+    groups = []
+    for clip in recipe.clips:
+        of_scene = recipe.model_copy(update={"clips": (clip,)})
+        groups.append(prepare(of_scene, Path())[0])
+    return groups
 
 
 def _given(group: RowGroup, rule: Given) -> DecoderPolicy:
+    """The policy that takes decisions as they were made before; blocks are skipped as usual."""
     layers = group.config.geometry.n_layers
     return DecoderPolicy((0.5,) * layers, rule, skip=group.policy.skip)
 
@@ -195,7 +199,7 @@ def _decoded(
 
 
 def _nats(decoded: list[Decoded]) -> NDArray[np.float64]:
-    """Mean loss of each scene after the first frame."""
+    """Mean loss of each scene after the first frame, in nats a token."""
     return np.array([scene.nats[TOKENS_PER_FRAME:].mean() for scene in decoded])
 
 

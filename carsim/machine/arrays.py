@@ -235,6 +235,7 @@ class MachineArrays:
             return column
 
         def array_laid_out(array: ArrayNumbers) -> ArrayNumbers:
+            """Sizes of an array, each design once for each of its cases."""
             return array._replace(
                 rows=laid_out(array.rows),
                 cols=laid_out(array.cols),
@@ -425,13 +426,14 @@ def _rate(rates: Sequence[Fraction]) -> Rate:
 
 def _core_rate(hardwares: Sequence[Hardware]) -> Rate | None:
     """Rate at which one core takes in bytes in each design; all have one, or none has."""
-    rates = [each.core_rate for each in hardwares]
+    rates = [hardware.core_rate for hardware in hardwares]
     limited = [rate for rate in rates if rate is not None]
     assert len(limited) in (0, len(rates)), "designs of one structure"
     return _rate(limited) if limited else None
 
 
 def _array_numbers(arrays: Sequence[Array]) -> ArrayNumbers:
+    """Sizes of the arrays of several designs, side by side; their dataflow is one."""
     return ArrayNumbers(
         rows=_column([array.rows for array in arrays]),
         cols=_column([array.cols for array in arrays]),

@@ -71,8 +71,8 @@ class Batches:
         }
         tokens = members[0].tokens
         if tokens is not None:
-            parts = [each.tokens.computing for each in members if each.tokens is not None]
-            tokens = replace(tokens, computing=np.concatenate(parts))
+            computing = [member.tokens.computing for member in members if member.tokens is not None]
+            tokens = replace(tokens, computing=np.concatenate(computing))
         return replace(
             members[0],
             replay=replay,
@@ -122,8 +122,8 @@ class Batches:
         reads = self.reads
         if reads is not None:
             tokens, runs = reads
-            reads = tokens[:n_batches, steps], runs[:n_batches, steps]
-        further = {name: each[:n_batches, steps] for name, each in self.further.items()}
+            reads = (tokens[:n_batches, steps], runs[:n_batches, steps])
+        further = {name: replay[:n_batches, steps] for name, replay in self.further.items()}
         by_token = None if self.tokens is None else self.tokens.at_steps(steps, n_batches)
         replay = self.replay[:n_batches, steps]
         return replace(self, replay=replay, reads=reads, further=further, tokens=by_token)
@@ -399,14 +399,13 @@ def make_batches(decisions: Decisions, batch: int, tokens_per_step: int = 1) -> 
     if batched_rows != list(range(decisions.n_rows)):
         replay = np.take(replay, batched_rows, axis=2)
     grouped = replay.reshape(steps, layers, n_batches, batch)
-    further = {
-        name: np.moveaxis(
-            np.take(each, batched_rows, axis=2).reshape(steps, layers, n_batches, batch), 2, 0
-        )
-        for name, each in decisions.further.items()
-    }
+    further = {}
+    for name, further_replay in decisions.further.items():
+        of_rows = np.take(further_replay, batched_rows, axis=2)
+        further[name] = np.moveaxis(of_rows.reshape(steps, layers, n_batches, batch), 2, 0)
 
     def mean(of_heads: NDArray[Any]) -> NDArray[np.int64]:  # [S, L, KV, rows] -> [G, S, L]
+        """Mean over the heads and rows of each batch, rounded up."""
         # Heads are summed first, which takes a third of the time.
         of_rows = of_heads.sum(axis=2, dtype=np.int64)[..., batched_rows]
         summed = of_rows.reshape(steps, layers, n_batches, batch).sum(axis=-1)

@@ -145,7 +145,7 @@ def _computed_by_tokens(
     loads = loads[case]
     reads = None if cases.reads is None else cases.reads.take(case)
     ops = operations_of(machine, block, reads)
-    first, *others = lower(machine, ops, loads, split=split)
+    first, *further = lower(machine, ops, loads, split=split)
     first = first._replace(pre_cycles=first.pre_cycles + listing_cycles)
     replay = None
     if block.holds and reusing.any():
@@ -154,7 +154,7 @@ def _computed_by_tokens(
     replay_bytes = 0 if replay is None else replay.nbytes
     bound = bound_of(machine, evenly, len(loads), replay_bytes=replay_bytes)
     phase = Phase(
-        steps=(first, *others),
+        steps=(first, *further),
         latencies=machine.latencies,
         bound_cycles=bound.cycles,
         bound_dram_bytes=bound.nbytes,

@@ -69,6 +69,7 @@ class CaseTable:
         return new_cases[np.sort(example_of)]
 
     def _add(self, columns: Ints, outcome: Outcome) -> None:
+        """Add cases and their outcomes to those that are known."""
         if self._columns is not None and self._outcome is not None:
             columns = np.concatenate([self._columns, columns], axis=1)
             outcome = Outcome.join([self._outcome, outcome], self._designs)

@@ -60,10 +60,8 @@ class KernelTable:
             of_kernel = [entry for entry in kernels if entry.block == kernel]
             curves[kernel] = {}
             for cores in sorted({entry.at_work for entry in of_kernel}):
-                points = sorted(
-                    (entry for entry in of_kernel if entry.at_work == cores),
-                    key=lambda entry: entry.rows,
-                )
+                points = [entry for entry in of_kernel if entry.at_work == cores]
+                points.sort(key=lambda entry: entry.rows)
                 curves[kernel][cores] = Curve(
                     rows=np.array([point.rows for point in points], float),
                     us=np.array([point.us for point in points], float),
@@ -83,23 +81,24 @@ class KernelTable:
             cores: Cores at work.
             tokens: Tokens that each row attends to.
         """
-        of_cores = self.curves[kernel]  # type: ignore[index]
-        counts = np.array(list(of_cores), float)
-        at_counts = np.stack(
-            [curve.at(np.asarray(rows, float), tokens) for curve in of_cores.values()]
-        )
+        curves = self.curves[kernel]  # type: ignore[index]
+        float_rows = np.asarray(rows, float)
+        # Times by measured number of cores at work, float[numbers, ...].
+        us_by_cores = np.stack([curve.at(float_rows, tokens) for curve in curves.values()])
+        measured_cores = np.array(list(curves), float)
+        last = len(measured_cores) - 1
         # Between two measured numbers of cores, times are interpolated; outside, the nearest holds.
-        place = np.interp(cores, counts, np.arange(len(counts)))
-        below = np.floor(place).astype(np.intp)
-        above = np.minimum(below + 1, len(counts) - 1)
-        share = place - below
-        shape = np.broadcast_shapes(at_counts.shape[1:], share.shape)
-        at_counts = np.broadcast_to(at_counts, (len(counts), *shape))
-        below = np.broadcast_to(below, shape)[None]
-        above = np.broadcast_to(above, shape)[None]
-        low = np.take_along_axis(at_counts, below, axis=0)[0]
-        high = np.take_along_axis(at_counts, above, axis=0)[0]
-        return low + share * (high - low)
+        position = np.interp(cores, measured_cores, np.arange(last + 1))
+        below = np.floor(position).astype(np.intp)
+        above = np.minimum(below + 1, last)
+        share = position - below
+        shape = np.broadcast_shapes(us_by_cores.shape[1:], share.shape)
+        us_by_cores = np.broadcast_to(us_by_cores, (last + 1, *shape))
+        index_below = np.broadcast_to(below, shape)[None]
+        index_above = np.broadcast_to(above, shape)[None]
+        us_below = np.take_along_axis(us_by_cores, index_below, axis=0)[0]
+        us_above = np.take_along_axis(us_by_cores, index_above, axis=0)[0]
+        return us_below + share * (us_above - us_below)
 
     def least_us(self, kernel: str, rows: int, cores: int, tokens: Floats | float = 0.0) -> Floats:
         """Microseconds that no assignment of rows to cores is below.
@@ -116,30 +115,30 @@ class KernelTable:
         Returns:
             [n], or [1] for one number of tokens.
         """
-        of_cores = self.curves[kernel]  # type: ignore[index]
-        least = -(-rows // cores)
-        entries = {int(row) for curve in of_cores.values() for row in curve.rows}
-        fullest = np.array(sorted({least, rows} | {row for row in entries if least < row < rows}))
-        at_work = np.array(sorted({1, cores} | {count for count in of_cores if count < cores}))
-        taken = self.us(
+        curves = self.curves[kernel]  # type: ignore[index]
+        even_share = -(-rows // cores)
+        rows_of_fullest = {even_share, rows}
+        for curve in curves.values():
+            rows_of_fullest.update(int(row) for row in curve.rows if even_share < row < rows)
+        cores_at_work = {1, cores}.union(count for count in curves if count < cores)
+        us_of_cases = self.us(
             kernel,
-            fullest[:, None, None],
-            at_work[:, None],
-            np.reshape(np.asarray(tokens, float), (1, 1, -1)),
+            rows=np.array(sorted(rows_of_fullest))[:, None, None],
+            cores=np.array(sorted(cores_at_work))[:, None],
+            tokens=np.reshape(np.asarray(tokens, float), (1, 1, -1)),
         )
-        least_us: Floats = taken.min(axis=(0, 1))
+        least_us: Floats = us_of_cases.min(axis=(0, 1))
         return least_us
 
     def most_us(self, rows: int, tokens: int) -> float:
         """Microseconds that no kernel of a layer takes more than, all together."""
-        most = 0.0
-        for of_cores in self.curves.values():
-            entries = {1.0, float(rows)}.union(*(curve.rows for curve in of_cores.values()))
-            fullest = np.array(sorted(entries))
-            most += max(
-                float(curve.at(fullest, float(tokens)).max()) for curve in of_cores.values()
-            )
-        return most
+        most_us = 0.0
+        for curves in self.curves.values():
+            entries = {1.0, float(rows)}.union(*(curve.rows for curve in curves.values()))
+            rows_of_fullest = np.array(sorted(entries))
+            times_us = [curve.at(rows_of_fullest, float(tokens)) for curve in curves.values()]
+            most_us += max(float(of_curve.max()) for of_curve in times_us)
+        return most_us
 
 
 def cycles_of(us: Floats, clock_mhz: Floats | float) -> Ints:

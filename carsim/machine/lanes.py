@@ -229,8 +229,55 @@ def _step(machine: MachineArrays, op: Op, loads: Ints, *, cycles: OpCycles, spli
         cycles: Cycles of the op.
         split: Its matrices are split over the cores.
     """
-    lockstep = machine.is_lockstep(split)
     is_kv = op.stream.is_kv
+    slowest, balanced = _slowest_and_balanced(cycles, lockstep=machine.is_lockstep(split))
+    buffers_of_own_kv = is_kv and not op.is_shared
+    filled, copies = _buffers(machine, loads, split=split, is_kv=buffers_of_own_kv)
+    rows = loads.sum(axis=-1, keepdims=True) if machine.is_lockstep(split) else loads
+    working = (rows > 0).astype(np.int64)  # 1 for a lane that computes, [n, K]
+    path = machine.path_of[op.stream] if op.stream else -1
+    operand_bytes = op.stream_bytes * working
+    if machine.core_rate is not None and path >= 0:
+        core_bytes = -(-np.asarray(operand_bytes, np.int64) // np.asarray(filled, np.int64))
+        intake = _intake_cycles(machine.core_rate, core_bytes)
+        slowest = slowest._replace(beside=np.maximum(slowest.beside, intake))
+        balanced = balanced._replace(beside=np.maximum(balanced.beside, intake))
+    side_bytes_behind, sides = _side_transfers(machine, op, working, path)
+    streamed_bytes = operand_bytes + side_bytes_behind
+    # One figure may stand for all cores.
+    n_busy = machine.cores if split else loads.shape[1]
+    tile_bytes: Count = filled * machine.tile_bytes
+    buffer_bytes: Count = 2 * copies * operand_bytes  # written and read
+    buffer = machine.kv_buffer_bytes if is_kv else machine.weight_buffer_bytes
+    return LaneOp(
+        category=op.category,
+        pre_cycles=_ints(slowest.serial + cycles.exchanged),
+        exchange_cycles=_ints(cycles.exchanged),
+        cycles=_ints(slowest.beside),
+        balanced_cycles=_ints(balanced.all + cycles.exchanged),
+        path=path if np.any(streamed_bytes) else -1,
+        rate=machine.rates[path] if op.stream else Fraction(1),
+        stream_bytes=_ints(streamed_bytes),
+        tile_bytes=_ints(tile_bytes),
+        slots=int(np.min(buffer // machine.tile_bytes)),
+        is_kv=is_kv,
+        sides=sides,
+        busy_cycles=_ints(cycles.of_core.all + np.zeros(n_busy, np.int64)),
+        macs=_ints(op.macs),
+        vector_ops=_ints(op.vector_ops + op.serial_vector_ops + SOFTMAX_OPS * op.exponentials),
+        sram_bytes=_ints(buffer_bytes + _activation_bytes(machine, op)),
+        held_back=op.held_back,
+        operand=op.operand,
+    )
+
+
+def _slowest_and_balanced(cycles: OpCycles, *, lockstep: bool) -> tuple[Cost, Cost]:
+    """Cost of the slowest core of a lane, and the cost were sequences spread evenly.
+
+    Args:
+        cycles: Cycles of the op.
+        lockstep: All cores are one lane; else each core is a lane.
+    """
     slowest = cycles.of_core
     if lockstep:
         slowest = Cost(
@@ -242,57 +289,41 @@ def _step(machine: MachineArrays, op: Op, loads: Ints, *, cycles: OpCycles, spli
         serial=np.minimum(slowest.serial, cycles.if_even.serial),
         beside=np.minimum(slowest.beside, cycles.if_even.beside),
     )
-    own_kv = is_kv and not op.is_shared
-    filled, copies = _buffers(machine, loads, split=split, is_kv=own_kv)
-    is_working = (loads.sum(axis=-1, keepdims=True) if lockstep else loads) > 0
-    working = is_working.astype(np.int64)
-    path = machine.path_of[op.stream] if op.stream else -1
-    stored = op.stream_bytes * working
-    streamed = stored
-    if machine.core_rate is not None and path >= 0:
-        core_bytes = -(-np.asarray(stored, np.int64) // np.asarray(filled, np.int64))
-        intake = _intake_cycles(machine.core_rate, core_bytes)
-        slowest = slowest._replace(beside=np.maximum(slowest.beside, intake))
-        balanced = balanced._replace(beside=np.maximum(balanced.beside, intake))
-    sides: list[tuple[int, Rate, Ints]] = []
-    of_sides = [
+    return slowest, balanced
+
+
+def _side_transfers(
+    machine: MachineArrays, op: Op, working: Ints, path: int
+) -> tuple[Ints, tuple[tuple[int, Rate, Ints], ...]]:
+    """Bytes of an op that are moved beside its operand: keys and values, and held outputs.
+
+    Args:
+        machine: The numbers of D designs.
+        op: The op of a lane.
+        working: 1 for a lane that computes, else 0, [n, K].
+        path: Memory that the operand streams from; -1 for none.
+
+    Returns:
+        Bytes that use the memory of the operand, behind its stream, where they take as long as
+        beside it; and transfers on other memories: (memory, rate, bytes).
+    """
+    transfers = [
         (op.kv_side_bytes, machine.path_of[Stream.KV]),
         (op.replay_bytes, machine.replay_path),
     ]
     if Stream.FAR_KV in machine.path_of:
-        of_sides.append((op.far_side_bytes, machine.path_of[Stream.FAR_KV]))
-    for side_bytes, side_path in of_sides:
+        transfers.append((op.far_side_bytes, machine.path_of[Stream.FAR_KV]))
+    behind_stream: Ints = np.zeros_like(working)
+    sides: list[tuple[int, Rate, Ints]] = []
+    for side_bytes, side_path in transfers:
         nbytes = side_bytes * working
-        if np.any(nbytes) and side_path == path:
-            # Behind the stream on the same path, they take the same time as beside it.
-            streamed = streamed + nbytes
-        elif np.any(nbytes):
+        if not np.any(nbytes):
+            continue
+        if side_path == path:
+            behind_stream = behind_stream + nbytes
+        else:
             sides.append((side_path, machine.rates[side_path], _ints(nbytes)))
-    # One figure may stand for all cores.
-    n_busy = machine.cores if split else loads.shape[1]
-    tile_bytes: Count = filled * machine.tile_bytes
-    buffer_bytes: Count = 2 * copies * stored  # written and read
-    buffer = machine.kv_buffer_bytes if is_kv else machine.weight_buffer_bytes
-    return LaneOp(
-        category=op.category,
-        pre_cycles=_ints(slowest.serial + cycles.exchanged),
-        exchange_cycles=_ints(cycles.exchanged),
-        cycles=_ints(slowest.beside),
-        balanced_cycles=_ints(balanced.all + cycles.exchanged),
-        path=path if np.any(streamed) else -1,
-        rate=machine.rates[path] if op.stream else Fraction(1),
-        stream_bytes=_ints(streamed),
-        tile_bytes=_ints(tile_bytes),
-        slots=int(np.min(buffer // machine.tile_bytes)),
-        is_kv=is_kv,
-        sides=tuple(sides),
-        busy_cycles=_ints(cycles.of_core.all + np.zeros(n_busy, np.int64)),
-        macs=_ints(op.macs),
-        vector_ops=_ints(op.vector_ops + op.serial_vector_ops + SOFTMAX_OPS * op.exponentials),
-        sram_bytes=_ints(buffer_bytes + _activation_bytes(machine, op)),
-        held_back=op.held_back,
-        operand=op.operand,
-    )
+    return behind_stream, tuple(sides)
 
 
 def _intake_cycles(rate: Rate, nbytes: Ints) -> Ints:
@@ -313,10 +344,13 @@ def _buffers(
     if not machine.is_lockstep(split):
         return 1, 1
     if is_kv:
-        # K and V of a core's own sequences fill as many buffers as there are cores at work ...
+        # K and V of a core's own sequences fill as many buffers as there are cores at work.
         return np.maximum(1, at_work), 1  # nobody asks where nobody computes
-    # ... and weights that of each: less than a round is split, so that each has its columns.
-    return 1, np.where(rows < cores, 1, cores) if machine.mapping.splits_remainder else at_work
+    # Weights fill the buffer of each core at work with the same part.
+    if not machine.mapping.splits_remainder:
+        return 1, at_work
+    # Less than a round is split: each core has columns of its own.
+    return 1, np.where(rows < cores, 1, cores)
 
 
 def _activation_bytes(machine: MachineArrays, op: Op) -> Count:
@@ -340,6 +374,7 @@ def _unit(machine: MachineArrays, op: Op) -> ArrayNumbers:
 
 
 def _cost(machine: MachineArrays, op: Op, rows: Ints) -> Cost:
+    """Cycles of an op on cores with some rows; a core without rows takes none."""
     array = gemm_cycles(_unit(machine, op), op.gemms) + machine.kernel_cycles * len(op.gemms)
     elements = element_cycles(machine.vector, op)
     beside = np.maximum(array, elements) if machine.kernel_fusion else array + elements
@@ -359,6 +394,7 @@ def element_cycles(vector: VectorNumbers, op: Op) -> Count:
 
 
 def _exchange_cycles(machine: MachineArrays, elements: Count) -> Count:
+    """Cycles in which activations go from core to core; none on a single core."""
     if machine.cores == 1:
         return 0
     return -(-machine.model.activations.bytes_of(elements) // machine.exchange_bytes_per_cycle)

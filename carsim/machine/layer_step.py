@@ -80,7 +80,7 @@ def take_layer_step(plan: Plan, batches: Batches, at: tuple[int, int, int], take
 
 
 def _reads(plan: Plan, batches: Batches, block: Block, at: tuple[int, int, int]) -> Reads | None:
-    """What a block reads in a layer-step; where it depends on data, what was recorded."""
+    """Tokens that a block reads in a layer-step; as recorded, where they depend on data."""
     if not block.reads_tokens:
         return None
     reads = block.reads(plan.steps_at(np.array([at[1]])))

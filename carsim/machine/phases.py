@@ -342,9 +342,11 @@ class Phases:
 
     def seconds(self, seconds: float) -> Outcome:
         """A phase of stated seconds."""
-        clocks_mhz = [each.design.board.fabric_clock_mhz for each in self.machine.hardwares]
-        cycles = [round(seconds * 1e6 * clock_mhz) for clock_mhz in clocks_mhz]
-        return self.stated(np.array(cycles, np.int64))
+        cycles_of_designs = []
+        for hardware in self.machine.hardwares:
+            clock_mhz = hardware.design.board.fabric_clock_mhz
+            cycles_of_designs.append(round(seconds * 1e6 * clock_mhz))
+        return self.stated(np.array(cycles_of_designs, np.int64))
 
     def _cycles_of(self, schedule: Schedule, n_computing: int) -> int:
         """Cycles of the longest block that rows skip, if the first of them compute."""
@@ -448,7 +450,7 @@ def identity(given: object) -> Hashable:
 
 
 def _numbers_of(cases: Cases, designs: int) -> tuple[Hashable, Ints]:
-    """What n cases have in common, and the numbers in which they may differ, int64[k, n]."""
+    """Key of what n cases have in common, and the numbers in which they may differ, int64[k, n]."""
     reads = cases.reads
     rows = cases.rows
     assert rows is not None

@@ -214,13 +214,16 @@ class Plan:
         program = self.program(decided=False)
         layers = program.skipping_layers
         followed = {block.follows for block in program.skipped if block.follows is not None}
+        if not followed:
+            return np.zeros(batches.replay.shape[:2], np.int64)
         of_decisions = [
             batches.by_name([name])[name].of_layers(layers) for name in sorted(followed)
         ]
         if len(of_decisions) == 1:
             return of_decisions[0].idle_layers
-        skip_all = np.logical_and.reduce([each.replay.all(axis=-1) for each in of_decisions])
-        return np.asarray(skip_all).sum(axis=-1, dtype=np.int64)
+        all_rows_skip = [batches_of.replay.all(axis=-1) for batches_of in of_decisions]
+        is_idle = np.logical_and.reduce(all_rows_skip)  # bool[G, S, L]
+        return np.asarray(is_idle).sum(axis=-1, dtype=np.int64)
 
     def schedule_of(self, decided: bool) -> Schedule:
         """The policy's schedule; where nothing is decided, every core keeps its own sequences."""

@@ -16,7 +16,7 @@ from carsim.program.reads import Reads
 
 
 class CoreReplays(NamedTuple):
-    """What replay asks of each core besides the rows that it computes, in n phases.
+    """Work of replay on each core besides the rows that it computes, in n phases.
 
     Attributes:
         replaying: Rows whose cached outputs a core adds, [n, C].
@@ -38,12 +38,12 @@ class CoreReplays(NamedTuple):
             loads: Rows that each core computes, most loaded first, [n, C].
             replaying: Rows that replay, [n].
         """
-        any_replays = (replaying > 0)[:, None]
+        some_row_replays = (replaying > 0)[:, None]
         if schedule.central:
-            of_cores = machine.even_loads(replaying)
-            return cls(of_cores, any_replays & (loads > 0))
-        of_cores = np.maximum(0, machine.home_loads - loads) * any_replays
-        return cls(of_cores, (of_cores > 0) & (loads > 0))
+            replaying_of_cores = machine.even_loads(replaying)
+            return cls(replaying_of_cores, gathers=some_row_replays & (loads > 0))
+        replaying_of_cores = np.maximum(0, machine.home_loads - loads) * some_row_replays
+        return cls(replaying_of_cores, gathers=(replaying_of_cores > 0) & (loads > 0))
 
 
 def tabled(  # noqa: PLR0913 - a phase, and what its time depends on
@@ -66,47 +66,98 @@ def tabled(  # noqa: PLR0913 - a phase, and what its time depends on
     """
     table = machine.kernels
     assert table is not None
-    split = splits(machine, block)
-    lockstep = machine.is_lockstep(split)
-    tokens: Floats | float = 0.0
-    if reads is not None:
-        tokens = reads.attended[:, None].astype(float)
-    rows = loads.sum(axis=1, keepdims=True) if split else loads
-    at_work = (loads > 0).sum(axis=1, keepdims=True)
-    n_cores = loads.shape[1]
-    if split:
-        at_work = np.full_like(at_work, n_cores)
-    taken_us = table.us(block.name, rows, np.maximum(1, at_work), tokens)
-    added = None
+    times = _BlockTimes.of(machine, table, block, loads=loads, reads=reads)
+    core_us = times.core_us
+    replay = phase.replay
     if replays is not None and block.holds:
         if "gather" in table:
-            gathered_us = table.us("gather", loads, np.maximum(1, at_work))
-            taken_us = taken_us + np.where(replays.gathers, gathered_us, 0.0)
-        if "replay" in table and phase.replay is not None:
-            taken_us = taken_us + table.us("replay", replays.replaying, np.maximum(1, at_work))
-            added = phase.replay
-    of_cores = cycles_of(taken_us, machine.clock_mhz)  # [n, C]; [n, 1] of a split block
-    of_lanes = of_cores.max(axis=1, keepdims=True) if lockstep else of_cores
-    even_rows = rows if split else -(-loads.sum(axis=1, keepdims=True) // n_cores)
-    even_us = table.us(block.name, even_rows, np.maximum(1, at_work), tokens)
-    even = np.minimum(of_lanes, cycles_of(even_us, machine.clock_mhz))
-    nbytes = moved_bytes(phase.steps, phase.n, len(machine.memories))
-    nothing = np.zeros(phase.n, np.int64)
-    untimed = UntimedWork(dram_bytes=nbytes, vector_ops=nothing, sram_bytes=nothing)
-    if added is not None:
-        nbytes[:, added.path] += added.nbytes
-        untimed = UntimedWork(nbytes, added.vector_ops, 2 * added.nbytes)
-    first, *others = phase.steps
-    busy = np.broadcast_to(of_cores, (phase.n, n_cores))
-    steps = [_timed(first, of_lanes, even=even, busy=busy)]
-    none = np.zeros((1, 1), np.int64)
-    steps += [_timed(step, none, even=none, busy=none) for step in others]
+            gather_us = table.us("gather", loads, times.at_work)
+            core_us = core_us + np.where(replays.gathers, gather_us, 0.0)
+        if "replay" in table and replay is not None:
+            core_us = core_us + table.us("replay", replays.replaying, times.at_work)
+            replay = None  # the table's time includes it
+    core_cycles = cycles_of(core_us, machine.clock_mhz)  # [n, C]; [n, 1] of a split block
+    lane_cycles = core_cycles
+    if machine.is_lockstep(splits(machine, block)):
+        lane_cycles = core_cycles.max(axis=1, keepdims=True)
+    even_cycles = np.minimum(lane_cycles, cycles_of(times.even_us, machine.clock_mhz))
+    # The first step takes the time of the table, the others none.
+    first, *further = phase.steps
+    busy_cycles = np.broadcast_to(core_cycles, (phase.n, loads.shape[1]))
+    steps = [_timed(first, lane_cycles, even=even_cycles, busy=busy_cycles)]
+    no_cycles = np.zeros((1, 1), np.int64)
+    steps += [_timed(step, no_cycles, even=no_cycles, busy=no_cycles) for step in further]
     return replace(
         phase,
         steps=tuple(steps),
-        bound_cycles=_bound_cycles(machine, table, block, phase, loads, reads),
-        replay=None if added is not None else phase.replay,
-        untimed=untimed,
+        bound_cycles=_bound_cycles(machine, table, block, phase, loads=loads, reads=reads),
+        replay=replay,
+        untimed=_untimed_work(machine, phase, with_replay=replay is not phase.replay),
+    )
+
+
+class _BlockTimes(NamedTuple):
+    """Times of a block in n phases, by the table, before any time for replay.
+
+    Attributes:
+        at_work: Cores at work, at least 1, [n, 1].
+        core_us: Microseconds of each core, [n, C]; [n, 1] of a block that is split over the cores.
+        even_us: Microseconds of a core, were rows spread evenly over all cores, [n, 1].
+    """
+
+    at_work: Ints
+    core_us: Floats
+    even_us: Floats
+
+    @classmethod
+    def of(
+        cls,
+        machine: MachineArrays,
+        table: KernelTable,
+        block: Block,
+        *,
+        loads: Ints,
+        reads: Reads | None,
+    ) -> "_BlockTimes":
+        """Times of a block whose cores compute ``loads`` rows, [n, C]."""
+        n_cores = loads.shape[1]
+        all_rows = loads.sum(axis=1, keepdims=True)
+        if splits(machine, block):  # every core works on all rows
+            rows = all_rows
+            even_rows = all_rows
+            at_work = np.full_like(all_rows, n_cores)
+        else:
+            rows = loads
+            even_rows = -(-all_rows // n_cores)
+            at_work = np.maximum(1, (loads > 0).sum(axis=1, keepdims=True))
+        tokens: Floats | float = 0.0
+        if reads is not None:
+            tokens = reads.attended[:, None].astype(float)
+        return cls(
+            at_work=at_work,
+            core_us=table.us(block.name, rows, at_work, tokens),
+            even_us=table.us(block.name, even_rows, at_work, tokens),
+        )
+
+
+def _untimed_work(machine: MachineArrays, phase: Phase, *, with_replay: bool) -> UntimedWork:
+    """Bytes and operations that take no time of their own, as the table's time includes them.
+
+    Args:
+        machine: The numbers of D designs.
+        phase: The n phases, as memories and arrays make them.
+        with_replay: The table's time includes adding held outputs.
+    """
+    dram_bytes = moved_bytes(phase.steps, phase.n, len(machine.memories))
+    if not with_replay or phase.replay is None:
+        nothing = np.zeros(phase.n, np.int64)
+        return UntimedWork(dram_bytes=dram_bytes, vector_ops=nothing, sram_bytes=nothing)
+    replay = phase.replay
+    dram_bytes[:, replay.path] += replay.nbytes
+    return UntimedWork(
+        dram_bytes=dram_bytes,
+        vector_ops=replay.vector_ops,
+        sram_bytes=2 * replay.nbytes,  # written and read
     )
 
 
@@ -124,11 +175,12 @@ def _timed(step: LaneOp, cycles: Ints, *, even: Ints, busy: Ints) -> LaneOp:
     )
 
 
-def _bound_cycles(  # noqa: PLR0913
+def _bound_cycles(  # noqa: PLR0913 - a phase, and what its time depends on
     machine: MachineArrays,
     table: KernelTable,
     block: Block,
     phase: Phase,
+    *,
     loads: Ints,
     reads: Reads | None,
 ) -> Ints:
@@ -140,16 +192,16 @@ def _bound_cycles(  # noqa: PLR0913
     if block.follows is not None and reads is None:
         return phase.bound_cycles
     rows = loads.sum(axis=1)
-    bound = np.zeros(phase.n, np.int64)
-    clocks = np.broadcast_to(machine.clock_mhz, (phase.n, 1))[:, 0]
-    for count in np.unique(rows[rows > 0]).tolist():
-        where = rows == count
+    bound_cycles = np.zeros(phase.n, np.int64)
+    clock_mhz = np.broadcast_to(machine.clock_mhz, (phase.n, 1))[:, 0]
+    for computing in np.unique(rows[rows > 0]).tolist():
+        has_rows = rows == computing
         tokens: Floats | float = 0.0
         if reads is not None:
-            tokens = reads.attended[where].astype(float)
-        least_us = least_block_us(machine, table, block, count, tokens)
-        bound[where] = cycles_of(least_us, clocks[where])
-    return bound
+            tokens = reads.attended[has_rows].astype(float)
+        least_us = least_block_us(machine, table, block, rows=computing, tokens=tokens)
+        bound_cycles[has_rows] = cycles_of(least_us, clock_mhz[has_rows])
+    return bound_cycles
 
 
 def least_block_us(

@@ -52,12 +52,12 @@ class TokenBatches:
 
     @property
     def reuse(self) -> TokenReuse:
-        """What tokens reuse."""
+        """Outputs that tokens reuse."""
         return TokenReuse(self.source, self.whole_forwards is not None)
 
     @property
     def kind(self) -> Hashable:
-        """What is equal in decisions that can be simulated together."""
+        """Key that is equal in decisions which can be simulated together."""
         forwards = None if self.whole_forwards is None else self.whole_forwards.tobytes()
         return self.source, self.per_range, forwards
 
@@ -68,12 +68,13 @@ class TokenBatches:
 
     @property
     def replay_ratio(self) -> tuple[float, float]:
-        """Share of tokens that reuse: of all, and of ranges that reuse in any layer or row."""
-        reused = self.per_range - self.computing
-        may_reuse = np.broadcast_to(reused.any(axis=2, keepdims=True), reused.shape)
-        of_all = float(reused.mean()) / self.per_range
-        eligible = int(np.count_nonzero(may_reuse))
-        return of_all, float(reused.sum()) / (max(1, eligible) * self.per_range)
+        """Share of tokens that reuse: of all, and of ranges that reuse in any layer of a step."""
+        reused = self.per_range - self.computing  # int64[G, S, L, U]
+        share_of_all = float(reused.mean()) / self.per_range
+        reuses_in_any_layer = reused.any(axis=2, keepdims=True)
+        eligible_ranges = int(np.count_nonzero(np.broadcast_to(reuses_in_any_layer, reused.shape)))
+        eligible_tokens = max(1, eligible_ranges) * self.per_range
+        return share_of_all, float(reused.sum()) / eligible_tokens
 
     def at_steps(self, steps: NDArray[np.intp], n_batches: int | None = None) -> "TokenBatches":
         """Decisions of some steps, of all batches or of the first ``n_batches``."""
@@ -84,31 +85,43 @@ class TokenBatches:
     def loads(
         self, machine: MachineArrays, schedule: Schedule, part: Ints
     ) -> tuple[Ints, NDArray[np.intp]]:
-        """Tokens that each core computes.
+        """Tokens that each core computes; layer-steps with equal loads are listed once.
 
         Args:
             machine: The numbers of D designs.
-            schedule: Who computes.
-            part: Decisions of some batches, steps and layers, int[G, s, l, U].
+            schedule: Assignment of tokens to cores.
+            part: Tokens of each range that compute, in some batches, steps and layers,
+                int[G, s, l, U].
 
         Returns:
-            P different ones, most loaded core first, int64[P, C]; the one of each layer-step,
-            [G, s, l].
+            The P different loads of the cores, most loaded core first, int64[P, C]; and for each
+            layer-step the index of its loads, [G, s, l].
         """
+        layer_steps = part.shape[:-1]
         if schedule.central:
-            counts, number_of = np.unique(part.sum(axis=-1, dtype=np.int64), return_inverse=True)
-            return machine.even_loads(counts), number_of.reshape(part.shape[:-1])
+            totals = part.sum(axis=-1, dtype=np.int64)
+            different_totals, index_of = np.unique(totals, return_inverse=True)
+            return machine.even_loads(different_totals), index_of.reshape(layer_steps)
         flat = part.reshape(-1, part.shape[-1])
-        different, number_of = np.unique(flat, axis=0, return_inverse=True)
+        different, index_of = np.unique(flat, axis=0, return_inverse=True)
         cores = machine.home_loads.size
         if schedule.interleaves_tokens:
-            of_cores = self._of_interleaved(cores, different)
+            loads = self._of_interleaved(cores, different)
         else:
-            of_cores = self._of_neighbours(cores, different)
-        return -np.sort(-of_cores, axis=1), number_of.reshape(part.shape[:-1])
+            loads = self._of_neighbours(cores, different)
+        most_loaded_first = -np.sort(-loads, axis=1)
+        return most_loaded_first, index_of.reshape(layer_steps)
 
     def _of_interleaved(self, cores: int, computing: Ints) -> Ints:
-        """Tokens of each core where it keeps every C-th token, int64[P, U] -> int64[P, C]."""
+        """Tokens that each core computes where it keeps every C-th token.
+
+        Args:
+            cores: Number of cores, C.
+            computing: Tokens of each range that compute, int64[P, U].
+
+        Returns:
+            int64[P, C].
+        """
         if self.per_range > 1:
             return expected_loads(computing, self.per_range, cores)
         rounds = -(-self.tokens // cores)  # tokens of the core with the most
@@ -118,14 +131,26 @@ class TokenBatches:
         return of_cores
 
     def _of_neighbours(self, cores: int, computing: Ints) -> Ints:
-        """Tokens of each core where it keeps neighbouring ones, int64[P, U] -> int64[P, C]."""
-        before = np.zeros((len(computing), computing.shape[1] + 1), np.int64)
-        np.cumsum(computing, axis=1, out=before[:, 1:])
-        first = np.arange(cores + 1) * self.tokens // cores  # of each core, and the end
-        number = np.minimum(first // self.per_range, computing.shape[1] - 1)
-        within = first - number * self.per_range
-        up_to = before[:, number] + computing[:, number] * within // self.per_range
-        return np.diff(up_to, axis=1)
+        """Tokens that each core computes where it keeps neighbouring ones.
+
+        Args:
+            cores: Number of cores, C.
+            computing: Tokens of each range that compute, int64[P, U].
+
+        Returns:
+            int64[P, C].
+        """
+        n_ranges = computing.shape[1]
+        # Computing tokens before each range, and in all, int64[P, U + 1].
+        computing_before = np.zeros((len(computing), n_ranges + 1), np.int64)
+        np.cumsum(computing, axis=1, out=computing_before[:, 1:])
+        # Where the part of each core begins in the line of tokens, and where the last one ends.
+        boundaries = np.arange(cores + 1) * self.tokens // cores
+        range_of_boundary = np.minimum(boundaries // self.per_range, n_ranges - 1)
+        tokens_into_range = boundaries - range_of_boundary * self.per_range
+        of_range = computing[:, range_of_boundary] * tokens_into_range // self.per_range
+        computing_up_to = computing_before[:, range_of_boundary] + of_range
+        return np.diff(computing_up_to, axis=1)
 
 
 def expected_loads(computing: Ints, per_range: int, cores: int) -> Ints:

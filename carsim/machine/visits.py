@@ -12,7 +12,7 @@ Index = NDArray[np.intp]
 
 
 class Visits(NamedTuple):
-    """How often a run visits the outcomes of a kind of phase, on D designs.
+    """Number of visits of a run to the outcomes of a kind of phase, on D designs.
 
     Attributes:
         name: Kind of phase.

@@ -149,8 +149,8 @@ class Walk:
         """Visits of blocks that tokens skip, one block after the other."""
         plan = self.plan
         schedule = plan.schedule_of(self.program.decided)
-        part = tokens.computing[:, self.steps][:, :, section.layers]
-        loads, load_of = tokens.loads(plan.machine, schedule, part)
+        computing = tokens.computing[:, self.steps][:, :, section.layers]
+        loads, load_of = tokens.loads(plan.machine, schedule, computing)
         reads, read_of = self._reads(section)
         n_reads = 1 + int(read_of.max(initial=0))
         codes, case_of = renumber(n_reads * load_of + read_of, n_reads * len(loads))

@@ -72,17 +72,18 @@ class Layer:
             drawn = generator.standard_normal((inputs, outputs), dtype=np.float32)
             return backend.array(drawn * np.float32(inputs**-0.5))
 
-        width, head = shape.hidden_size, shape.head_dim
+        width = shape.hidden_size
+        head_dim = shape.head_dim
         heads = shape.n_heads + 2 * shape.n_kv_heads
-        self.w_qkv = matrix(width, heads * head)
-        self.w_out = matrix(shape.n_heads * head, width)
+        self.w_qkv = matrix(width, heads * head_dim)
+        self.w_out = matrix(shape.n_heads * head_dim, width)
         self.w_gate_up = matrix(width, 2 * shape.ffn_size)
         self.w_down = matrix(shape.ffn_size, width)
         self.norm_attention = backend.array(np.ones(width, np.float32))
         self.norm_mlp = backend.array(np.ones(width, np.float32))
-        cache = (rows, shape.n_kv_heads, slots, head)
-        self.keys = backend.array(generator.standard_normal(cache, dtype=np.float32))
-        self.values = backend.array(generator.standard_normal(cache, dtype=np.float32))
+        cache_shape = (rows, shape.n_kv_heads, slots, head_dim)
+        self.keys = backend.array(generator.standard_normal(cache_shape, dtype=np.float32))
+        self.values = backend.array(generator.standard_normal(cache_shape, dtype=np.float32))
 
 
 class Decoder:
@@ -115,19 +116,27 @@ class Decoder:
         held: Any,
         seed: int,
     ) -> None:
-        self.backend, self.shape = backend, shape
-        self.prompt, self.worker, self.workers = prompt, worker, workers
-        self.residual, self.held = residual, held
+        self.backend = backend
+        self.shape = shape
+        self.prompt = prompt
+        self.worker = worker
+        self.workers = workers
+        self.residual = residual
+        self.held = held
         generator = np.random.default_rng(seed)
-        slots, own_rows = prompt + n_steps, rows // workers
+        slots = prompt + n_steps
+        rows_of_worker = rows // workers
         self.layers = [
-            Layer(backend, shape, generator, own_rows, slots) for _ in range(shape.n_layers)
+            Layer(backend, shape, generator, rows=rows_of_worker, slots=slots)
+            for _ in range(shape.n_layers)
         ]
         inputs = generator.standard_normal((rows, shape.hidden_size), dtype=np.float32)
         self.inputs = backend.array(inputs)
-        half = np.arange(0, shape.head_dim, 2) / shape.head_dim
-        angles = np.arange(slots)[:, None] * 10000.0**-half
-        cos, sin = np.cos(angles), np.sin(angles)
+        # Rotary embedding: angles [slots, head_dim / 2].
+        exponents = np.arange(0, shape.head_dim, 2) / shape.head_dim
+        angles = np.arange(slots)[:, None] * 10000.0**-exponents
+        cos = np.cos(angles)
+        sin = np.sin(angles)
         self.cos = backend.array(np.concatenate([cos, cos], axis=1).astype(np.float32))
         self.sin = backend.array(np.concatenate([-sin, sin], axis=1).astype(np.float32))
 
@@ -147,7 +156,8 @@ class Decoder:
         home = slice(self.worker * share, (self.worker + 1) * share)
         self.residual[home] = self.inputs[home]
         barrier()
-        mark, marks = self.backend.mark, []
+        mark = self.backend.mark
+        marks = []
         for number, layer in enumerate(self.layers):
             marks.append(mark())
             self._attention(layer, home, share, self.prompt + step)
@@ -157,9 +167,8 @@ class Decoder:
             barrier()
         times = self.backend.elapsed_us(marks)[::2]  # between them are waits, and untimed work
         if plan[0].probe == "gather":  # gathering and scattering are timed apart
-            of_layers = np.reshape(times, (len(self.layers), 3))
-            both = of_layers[:, 1] + of_layers[:, 2]
-            return list(np.stack([of_layers[:, 0], both], axis=1).ravel())
+            attention, gather, scatter = np.reshape(times, (len(self.layers), 3)).T
+            return list(np.stack([attention, gather + scatter], axis=1).ravel())
         return times
 
     def _norm(self, x: Any, weight: Any) -> Any:
@@ -170,19 +179,22 @@ class Decoder:
 
     def _attention(self, layer: Layer, home: slice, rows: int, slot: int) -> None:
         """Add attention to the residual stream of this worker's rows."""
-        xp, shape = self.backend.xp, self.shape
-        kv_heads, head = shape.n_kv_heads, shape.head_dim
+        xp = self.backend.xp
+        shape = self.shape
+        kv_heads = shape.n_kv_heads
+        head_dim = shape.head_dim
         normed = self._norm(self.residual[home], layer.norm_attention)
-        heads = (normed @ layer.w_qkv).reshape(rows, -1, head)  # [b, H + 2 KV, hd]
-        plain, values = heads[:, :-kv_heads], heads[:, -kv_heads:]
-        half = head // 2
-        swapped = xp.concatenate([plain[..., half:], plain[..., :half]], axis=-1)
-        rotated = plain * self.cos[slot] + swapped * self.sin[slot]
+        heads = (normed @ layer.w_qkv).reshape(rows, -1, head_dim)  # [b, H + 2 KV, hd]
+        unrotated = heads[:, :-kv_heads]  # queries and keys
+        values = heads[:, -kv_heads:]
+        half = head_dim // 2
+        swapped = xp.concatenate([unrotated[..., half:], unrotated[..., :half]], axis=-1)
+        rotated = unrotated * self.cos[slot] + swapped * self.sin[slot]
         layer.keys[:rows, :, slot] = rotated[:, shape.n_heads :]
         layer.values[:rows, :, slot] = values
-        query = rotated[:, : shape.n_heads].reshape(rows, kv_heads, -1, head)
+        query = rotated[:, : shape.n_heads].reshape(rows, kv_heads, -1, head_dim)
         keys = layer.keys[:rows, :, : slot + 1]
-        scores = query @ keys.swapaxes(-1, -2) * head**-0.5  # [b, KV, g, slots]
+        scores = query @ keys.swapaxes(-1, -2) * head_dim**-0.5  # [b, KV, g, slots]
         weights = xp.exp(scores - xp.amax(scores, axis=-1, keepdims=True))
         out = weights @ layer.values[:rows, :, : slot + 1]
         out = out / xp.sum(weights, axis=-1, keepdims=True)
@@ -229,7 +241,8 @@ class Decoder:
         xp = self.backend.xp
         gate_up = self._norm(x, layer.norm_mlp) @ layer.w_gate_up
         inner = self.shape.ffn_size
-        gate, up = gate_up[:, :inner], gate_up[:, inner:]
+        gate = gate_up[:, :inner]
+        up = gate_up[:, inner:]
         return gate / (1 + xp.exp(-gate)) * up @ layer.w_down
 
 
@@ -271,5 +284,8 @@ def rows_of(
 
     computes_share = list(computing) == list(home)
     return Rows(
-        computes_share, None if computes_share else listed(computing), listed(replaying), holds
+        computes_share=computes_share,
+        computing=None if computes_share else listed(computing),
+        replaying=listed(replaying),
+        holds=holds,
     )

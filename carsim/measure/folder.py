@@ -11,7 +11,7 @@ HOST = "host.yaml"
 """Design of the machine, with one worker."""
 
 SETUP = "setup.yaml"
-"""What was measured, on what, with which libraries."""
+"""File that says what was measured, on which machine, and with which libraries."""
 
 SAMPLES = "samples.csv"
 """Raw times."""

@@ -158,20 +158,6 @@ def design_of(
         n_steps: Steps, of one token each.
     """
     columns = max(1, -(-round(peaks.products_per_us / clock_mhz) // LANES))
-    body = {key: getattr(shape, key) for key in ("n_layers", "hidden_size", "n_heads")}
-    body |= {"n_kv_heads": shape.n_kv_heads, "ffn_size": shape.ffn_size}
-    if shape.head_dim * shape.n_heads != shape.hidden_size:
-        body["head_size"] = shape.head_dim
-    wide = {"bits": 8 * FLOAT_BYTES}
-    ports = {"count": 1, "bits": PORT_BITS, "clock_mhz": port_clock_mhz(peaks)}
-    memory = {
-        "standard": "HBM3-6400",
-        "channels": 32,
-        "channel_bits": 32,
-        "capacity_gib": 16.0,
-        "interconnect_ns": 90.0,
-        "ports": {**ports, "burst_overhead_beats": 0, "outstanding": 64},
-    }
     return {
         "description": f"{shape.name} on one core of {name}, as carsim measure saw it",
         "board": {
@@ -181,7 +167,7 @@ def design_of(
             "technology": {"kind": "asic", "node": "7nm", "area_mm2": 800.0},
             "static_w": 0.0,
             "host_w": 0.0,
-            "memories": {"ram": memory},
+            "memories": {"ram": _memory_of(peaks)},
         },
         "machine": {
             "cores": 1,
@@ -194,16 +180,49 @@ def design_of(
             "include_head": False,
             "kernel_fusion": False,
         },
-        "model": {
-            "name": shape.name,
-            "body": body,
-            "head": {"kind": "linear", "vocabulary": 256},
-            "weights": wide,
-            "kv": wide,
-            "activations": wide,
-            "replay": wide,
-            "video": {"frames": n_steps, "tokens_per_frame": 1, "prompt_tokens": prompt},
-        },
+        "model": _model_of(shape, prompt, n_steps),
         "policy": {"batch": batch, "schedule": BASELINE.kind},
         "energy": {"preset": "asic_7nm"},
+    }
+
+
+def _memory_of(peaks: Peaks) -> dict[str, Any]:
+    """A memory whose one port carries what was read; the memory itself is no limit."""
+    return {
+        "standard": "HBM3-6400",
+        "channels": 32,
+        "channel_bits": 32,
+        "capacity_gib": 16.0,
+        "interconnect_ns": 90.0,
+        "ports": {
+            "count": 1,
+            "bits": PORT_BITS,
+            "clock_mhz": port_clock_mhz(peaks),
+            "burst_overhead_beats": 0,
+            "outstanding": 64,
+        },
+    }
+
+
+def _model_of(shape: Geometry, prompt: int, n_steps: int) -> dict[str, Any]:
+    """The decoder as a section ``model``; all numbers are single precision."""
+    body = {
+        "n_layers": shape.n_layers,
+        "hidden_size": shape.hidden_size,
+        "n_heads": shape.n_heads,
+        "n_kv_heads": shape.n_kv_heads,
+        "ffn_size": shape.ffn_size,
+    }
+    if shape.head_dim * shape.n_heads != shape.hidden_size:
+        body["head_size"] = shape.head_dim
+    single_precision = {"bits": 8 * FLOAT_BYTES}
+    return {
+        "name": shape.name,
+        "body": body,
+        "head": {"kind": "linear", "vocabulary": 256},
+        "weights": single_precision,
+        "kv": single_precision,
+        "activations": single_precision,
+        "replay": single_precision,
+        "video": {"frames": n_steps, "tokens_per_frame": 1, "prompt_tokens": prompt},
     }

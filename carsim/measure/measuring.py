@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import date
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from time import monotonic
@@ -50,7 +51,7 @@ Progress = Callable[[float, float, str], None]
 
 @dataclass(frozen=True)
 class Wish:
-    """What to measure.
+    """A measurement as it is asked for.
 
     Attributes:
         model: Name of a decoder.
@@ -74,7 +75,7 @@ class Wish:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What two runs must share for their rounds to be pooled."""
+        """Fields that two runs must share for their rounds to be pooled."""
         lists = {
             key: list(value) if isinstance(value, tuple) else value
             for key, value in asdict(self).items()
@@ -126,13 +127,15 @@ def measure(wish: Wish, folder: Path, minutes: float, progress: Progress) -> Out
     }
     setup = _setup(wish, folder)
     make_folder(folder)
-    peaks: dict[int, Peaks] = {
-        int(workers): Peaks(**rates) for workers, rates in setup.get("peaks", {}).items()
-    }
+    peaks: dict[int, Peaks] = {}
+    for workers_text, rates in setup.get("peaks", {}).items():
+        peaks[int(workers_text)] = Peaks(
+            read_gbps=rates["read_gbps"], products_per_us=rates["products_per_us"]
+        )
     seconds = 60 * minutes
     share_s = seconds / len(plans)
     try:
-        for place, (workers, settings) in enumerate(plans.items()):
+        for index, (workers, settings) in enumerate(plans.items()):
             job = Job(
                 shape=shape,
                 backend=wish.backend,
@@ -147,18 +150,48 @@ def measure(wish: Wish, folder: Path, minutes: float, progress: Progress) -> Out
                 peaks[workers] = _best(peaks.get(workers), crew.peaks)
                 setup |= _of_crew(setup, crew, workers, peaks)
                 write_whole(folder / SETUP, yaml_text(setup))
-                what = f"{count(workers, 'worker')}"
-
-                def tell(now_s: float, what: str = what, before_s: float = place * share_s) -> None:
-                    progress(before_s + min(now_s, share_s), seconds, what)
-
-                _rounds(crew, job, folder / SAMPLES, share_s, tell)
+                tell = partial(
+                    _tell_share,
+                    progress,
+                    seconds=seconds,
+                    share_s=share_s,
+                    before_s=index * share_s,
+                    label=count(workers, "worker"),
+                )
+                _rounds(crew, job, folder / SAMPLES, budget_s=share_s, tell=tell)
     finally:
         outcome = _write(wish, folder, plans, peaks, decisions)
     return outcome
 
 
+def _tell_share(
+    progress: Callable[[float, float, str], None],
+    now_s: float,
+    *,
+    seconds: float,
+    share_s: float,
+    before_s: float,
+    label: str,
+) -> None:
+    """Tell how far the whole measurement is, from how far one number of workers is.
+
+    Args:
+        progress: Told seconds that are over, seconds in all, and what is measured.
+        now_s: Seconds since these workers began.
+        seconds: Seconds in all.
+        share_s: Seconds of these workers.
+        before_s: Seconds of the numbers of workers before.
+        label: What is measured, such as ``2 workers``.
+    """
+    progress(before_s + min(now_s, share_s), seconds, label)
+
+
 def _plan(wish: Wish, workers: int) -> tuple[Setting, ...]:
+    """Settings of a number of workers.
+
+    Raises:
+        InputError: No batch divides among them.
+    """
     settings = settings_of(wish.batches, wish.percents, workers)
     if not settings:
         problem = f"no batch of {', '.join(map(str, wish.batches))} divides among {workers} workers"
@@ -167,29 +200,30 @@ def _plan(wish: Wish, workers: int) -> tuple[Setting, ...]:
 
 
 def _setup(wish: Wish, folder: Path) -> dict[str, Any]:
-    """What is known of the measurement in a folder, or a new record.
+    """The record of the measurement in a folder, or a new one.
 
     Raises:
         InputError: Another measurement is there, or files that are none.
     """
-    asked = {"measures": wish.identity, "machine": host.facts()}
+    facts = {"measures": wish.identity, "machine": host.facts()}
     file = folder / SETUP
     if file.exists():
         stored = read_mapping(file)
-        for key, values in asked.items():
-            there = stored.get(key)
-            # The clock of a processor varies from moment to moment.
-            varying = {"clock_mhz"}
+        for key, values in facts.items():
+            stored_values = stored.get(key) or {}
             for field, value in values.items():
-                if field not in varying and (there or {}).get(field) != value:
-                    problem = f"has another measurement: {field} is {(there or {}).get(field)!r}"
+                if field == "clock_mhz":  # varies from moment to moment
+                    continue
+                stored_value = stored_values.get(field)
+                if stored_value != value:
+                    problem = f"has another measurement: {field} is {stored_value!r}"
                     raise InputError(str(folder), problem, "name another --out")
         return stored
     if folder.is_dir() and any(folder.iterdir()):
         raise InputError(str(folder), "holds other files", "name a new folder with --out")
     weights_mb = round(bytes_of(shape_of(wish.model)) / 1e6, 2)
     return {
-        **asked,
+        **facts,
         "weights_mb": weights_mb,
         "threads_per_worker": 1,
         "date": date.today().isoformat(),
@@ -200,7 +234,7 @@ def _setup(wish: Wish, folder: Path) -> dict[str, Any]:
 def _of_crew(
     setup: dict[str, Any], crew: Crew, workers: int, peaks: dict[int, Peaks]
 ) -> dict[str, Any]:
-    """What the processes tell of themselves.
+    """Facts that the processes tell of themselves: libraries, CPUs and highest rates.
 
     Raises:
         InputError: Libraries differ from those of earlier rounds.
@@ -209,10 +243,12 @@ def _of_crew(
         problem = f"earlier rounds were measured with {setup['libraries']}"
         raise InputError("`out`", problem, "name another --out")
     pinned = {**setup.get("pinned_cpus", {}), str(workers): crew.cpus}
-    rates = {
-        str(number): dict(zip(Peaks._fields, map(float, rate), strict=True))
-        for number, rate in peaks.items()
-    }
+    rates = {}
+    for number, peak in peaks.items():
+        rates[str(number)] = {
+            "read_gbps": float(peak.read_gbps),
+            "products_per_us": float(peak.products_per_us),
+        }
     return {"libraries": crew.libraries, "pinned_cpus": pinned, "peaks": rates}
 
 
@@ -243,9 +279,10 @@ def _rounds(
         order = np.random.default_rng([job.seed, number]).permutation(len(visits))
         times = np.empty((len(job.settings), job.n_steps, 2))
         for chunk in np.array_split(order, CHUNKS):
-            chosen = [visits[place] for place in chunk]
-            for visit, taken in zip(chosen, crew.time(chosen), strict=True):
-                times[visit] = taken
+            visits_of_chunk = [visits[index] for index in chunk]
+            microseconds = crew.time(visits_of_chunk)
+            for visit, of_visit in zip(visits_of_chunk, microseconds, strict=True):
+                times[visit] = of_visit
             tell(monotonic() - began)
         append_round(samples, job.workers, number, job.settings, times)
         last_s = monotonic() - start

@@ -67,10 +67,10 @@ def read_rounds(file: Path, workers: int, settings: Sequence[Setting], n_steps: 
     Raises:
         InputError: Lines that do not belong to these settings.
     """
-    shape = len(settings), n_steps, 2
+    shape = (len(settings), n_steps, 2)
     if not file.exists():
         return np.empty((0, *shape))
-    places = {setting.name: place for place, setting in enumerate(settings)}
+    index_of = {setting.name: index for index, setting in enumerate(settings)}
     rounds: dict[int, Times] = {}
     text = _whole_lines(read_text(file, MAX_BYTES).encode()).decode()
     lines = csv.DictReader(text.splitlines())
@@ -79,13 +79,13 @@ def read_rounds(file: Path, workers: int, settings: Sequence[Setting], n_steps: 
             continue
         try:
             times = rounds.setdefault(int(line["round"]), np.full(shape, np.nan))
-            where = places[line["setting"]], int(line["step"])
-            times[where] = float(line["attention_us"]), float(line["mlp_us"])
+            visit = (index_of[line["setting"]], int(line["step"]))
+            times[visit] = (float(line["attention_us"]), float(line["mlp_us"]))
         except (KeyError, ValueError, TypeError, IndexError):
             problem = f"line {lines.line_num} belongs to no setting of this measurement"
             raise InputError(str(file), problem, "name another folder") from None
     complete = [times for _, times in sorted(rounds.items()) if not np.isnan(times).any()]
-    return np.array(complete).reshape(-1, *shape)
+    return np.array(complete).reshape((-1, *shape))
 
 
 def _whole_lines(data: bytes) -> bytes:

@@ -54,10 +54,10 @@ class Decided:
             [seed, self.batch, self.percent, self.agreement == "high"]
         )
         decisions = np.zeros((n_steps, n_layers, self.batch), bool)
-        places = np.arange(eligible) < replays
+        in_order = np.arange(eligible) < replays
         for row in range(self.batch):
             if row == 0 or self.agreement == "low":
-                chosen = generator.permutation(places)
+                chosen = generator.permutation(in_order)
             decisions[1:, :, row] = chosen.reshape(n_steps - 1, n_layers)
         return decisions
 
@@ -83,8 +83,11 @@ class Setting:
     @property
     def name(self) -> str:
         """Name in the samples, such as ``replay-b4_r50_high-static``."""
-        what = f"b{self.batch}" if self.decided is None else self.decided.name
-        return "-".join([self.kind, what, *([] if self.schedule == "none" else [self.schedule])])
+        decisions = f"b{self.batch}" if self.decided is None else self.decided.name
+        words = [self.kind, decisions]
+        if self.schedule != "none":
+            words.append(self.schedule)
+        return "-".join(words)
 
 
 def decided_of(batches: Sequence[int], percents: Sequence[int]) -> Iterator[Decided]:
@@ -110,22 +113,19 @@ def settings_of(
         percents: Replay ratios in percent.
         workers: Worker processes.
     """
-    kept = [batch for batch in batches if batch % workers == 0]
-    if not kept:
+    replaying = [batch for batch in batches if batch % workers == 0]
+    if not replaying:
         return ()
     schedules: tuple[Schedule, ...] = ("none",) if workers == 1 else ("static", "dynamic")
-    settings = [
-        Setting("dense", batch, workers) for batch in range(workers, max(kept) + 1, workers)
-    ]
-    settings += [Setting("again", batch, workers) for batch in kept]
-    settings += [Setting("unskipped", batch, workers, schedule=schedules[0]) for batch in kept]
+    dense_batches = range(workers, max(replaying) + 1, workers)
+    settings = [Setting("dense", batch, workers) for batch in dense_batches]
+    settings += [Setting("again", batch, workers) for batch in replaying]
+    settings += [Setting("unskipped", batch, workers, schedule=schedules[0]) for batch in replaying]
     for kind in ("gathered", "added"):
-        settings += [
-            Setting(kind, batch, workers) for batch in range(workers, max(kept) + 1, workers)
-        ]
+        settings += [Setting(kind, batch, workers) for batch in dense_batches]
     settings += [
         Setting("replay", decided.batch, workers, decided, schedule)
-        for decided in decided_of(kept, percents)
+        for decided in decided_of(replaying, percents)
         for schedule in schedules
     ]
     return tuple(settings)

@@ -83,11 +83,18 @@ def shape_of(name: str) -> Geometry:
         return SIZES[name]
     presets = shipped_presets()["model"]
     if name not in presets:
-        names = [*SIZES, *(each for each in presets if each not in SIZES)]
+        names = list(dict.fromkeys([*SIZES, *presets]))
         raise InputError("`model`", f"no decoder {name!r}", choose(name, names, "choose from"))
     body = Model.model_validate(tuples(preset("model", name, "`model`"))).body
     if body.mlp != "gated" or body.experts is not None or body.latent is not None:
         problem = f"{name} has experts, latent attention or MLPs without a gate"
         raise InputError("`model`", problem, f"take a plain decoder, such as {', '.join(SIZES)}")
-    sizes = {field: getattr(body, field) for field in Geometry.model_fields if field != "name"}
-    return Geometry(name=name, **sizes)
+    return Geometry(
+        name=name,
+        n_layers=body.n_layers,
+        hidden_size=body.hidden_size,
+        n_heads=body.n_heads,
+        n_kv_heads=body.n_kv_heads,
+        head_dim=body.head_dim,
+        ffn_size=body.ffn_size,
+    )

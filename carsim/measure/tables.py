@@ -15,7 +15,11 @@ from numpy.typing import NDArray
 from carsim.measure.samples import Times
 from carsim.measure.settings import Kind, Setting, agreement_of
 
-RESAMPLES, LEVEL = 400, 0.90
+RESAMPLES = 400
+"""Draws of rounds for the interval of a speed-up."""
+
+LEVEL = 0.90
+"""Share of the draws that the interval holds."""
 
 LEAST_ROUNDS = 3
 """Rounds of which a median means something."""
@@ -58,8 +62,9 @@ class Measured:
             setting: One of the settings.
             rounds: Indices of the rounds that count.
         """
-        place = self.settings.index(setting)
-        return np.median(self.times[rounds, place].sum(axis=-1), axis=0)
+        index = self.settings.index(setting)
+        step_us = self.times[rounds, index].sum(axis=-1)  # [R, S]: attention and MLPs together
+        return np.median(step_us, axis=0)
 
     def total_us(self, setting: Setting, rounds: Any = slice(None)) -> float:
         """Microseconds of all steps."""
@@ -113,10 +118,9 @@ def block_rows(measured: Measured) -> Iterator[Row]:
 
     ``gather`` and ``replay`` are what replay needs besides, timed in steps in which all compute.
     """
-    for setting in measured.settings:
-        place = measured.settings.index(setting)
-        for block, name in TIMED_IN.get(setting.kind, ()):
-            of_rounds = measured.times[:, place, :, block] / measured.n_layers  # [R, S]
+    for index, setting in enumerate(measured.settings):
+        for column, name in TIMED_IN.get(setting.kind, ()):
+            of_rounds = measured.times[:, index, :, column] / measured.n_layers  # [R, S]
             low, high = _ends(of_rounds)
             yield {
                 "block": name,

@@ -95,16 +95,19 @@ class Job:
         if probe is not None:
             rows = probe_rows(backend, setting.batch, worker, self.workers, probe)
             return [[rows] * self.shape.n_layers] * self.n_steps
-        shape = self.n_steps, self.shape.n_layers, setting.batch
-        decisions = np.zeros(shape, bool)
+        decisions = np.zeros((self.n_steps, self.shape.n_layers, setting.batch), bool)
         if setting.decided is not None:
             decisions = self.decisions[setting.decided.name]
         holds = setting.kind in ("replay", "unskipped")
         computing = computing_rows(decisions, self.workers, setting.schedule)
-        return [
-            [rows_of(backend, of_layer, setting.batch, worker, holds=holds) for of_layer in of_step]
-            for of_step in computing
-        ]
+        plan = []
+        for of_step in computing:
+            rows_of_layers = [
+                rows_of(backend, of_layer, setting.batch, worker, holds=holds)
+                for of_layer in of_step
+            ]
+            plan.append(rows_of_layers)
+        return plan
 
 
 class Crew:
@@ -117,15 +120,22 @@ class Crew:
     """
 
     def __init__(self, connections: Sequence[Connection], job: Job) -> None:
-        self._connections, self._job = connections, job
-        ready = [_received(connection) for connection in connections]
-        self.libraries: dict[str, str] = ready[0][0]
-        peaks = [peak for _, peak, _ in ready]
+        self._connections = connections
+        self._job = job
+        peaks: list[Peaks] = []
+        libraries_of_workers: list[dict[str, str]] = []
+        self.cpus: list[int] = []
+        for connection in connections:
+            libraries, peak, cpu = _received(connection)
+            libraries_of_workers.append(libraries)
+            peaks.append(peak)
+            if cpu is not None:
+                self.cpus.append(cpu)
+        self.libraries = libraries_of_workers[0]
         self.peaks = Peaks(
             read_gbps=fsum(peak.read_gbps for peak in peaks),
             products_per_us=fsum(peak.products_per_us for peak in peaks),
         )
-        self.cpus = [cpu for _, _, cpu in ready if cpu is not None]
 
     def time(self, visits: Sequence[Visit]) -> NDArray[np.float64]:
         """Time steps, one after the other.
@@ -136,8 +146,10 @@ class Crew:
         for connection in self._connections:
             connection.send(list(visits))
         of_workers = np.array([_received(connection) for connection in self._connections])
-        longest = of_workers.max(axis=0)  # [visits, 2 L]
-        return np.stack([longest[:, ::2].sum(axis=1), longest[:, 1::2].sum(axis=1)], axis=1)
+        slowest = of_workers.max(axis=0)  # [visits, 2 L]: attention and MLP of each layer
+        attention_us = slowest[:, ::2].sum(axis=1)
+        mlp_us = slowest[:, 1::2].sum(axis=1)
+        return np.stack([attention_us, mlp_us], axis=1)
 
 
 @contextmanager
@@ -152,10 +164,11 @@ def crew_of(job: Job) -> Iterator[Crew]:
     width = job.shape.hidden_size
     # RawArray is memory without a lock; the barrier orders who writes when.
     residual = context.RawArray("f", job.rows * width)
-    held = context.RawArray("f", job.shape.n_layers * job.rows * width)
+    held_outputs = context.RawArray("f", job.shape.n_layers * job.rows * width)
     arrivals = context.RawArray("q", job.workers)
-    shared = (residual, held, arrivals)
-    processes, connections = [], []
+    shared = (residual, held_outputs, arrivals)
+    processes = []
+    connections = []
     try:
         with environment(dict.fromkeys(THREADS, "1")):
             for worker in range(job.workers):
@@ -202,10 +215,11 @@ def _work(job: Job, worker: int, shared: tuple[Any, Any, Any], connection: Conne
         connection.send(error)
         return
     cpu = _pin(worker)
-    residual, held, arrivals = shared
-    rows, width = job.rows, job.shape.hidden_size
+    residual, held_outputs, arrivals = shared
+    rows = job.rows
+    width = job.shape.hidden_size
     stream = np.frombuffer(residual, np.float32).reshape(rows, width)
-    outputs = np.frombuffer(held, np.float32).reshape(job.shape.n_layers, rows, width)
+    outputs = np.frombuffer(held_outputs, np.float32).reshape(job.shape.n_layers, rows, width)
     decoder = Decoder(
         backend,
         job.shape,
@@ -223,8 +237,10 @@ def _work(job: Job, worker: int, shared: tuple[Any, Any, Any], connection: Conne
     plans = [job.plan_of(setting, backend, worker) for setting in job.settings]
 
     def timed(visit: Visit) -> list[float]:
-        setting = job.settings[visit.setting]
-        return decoder.step(visit.step, setting.batch, plans[visit.setting][visit.step], barrier)
+        """Microseconds of the blocks of one step."""
+        batch = job.settings[visit.setting].batch
+        plan = plans[visit.setting][visit.step]
+        return decoder.step(visit.step, batch, plan=plan, barrier=barrier)
 
     for number in range(len(job.settings)):
         for step in range(min(WARM_STEPS, job.n_steps)):
@@ -257,7 +273,7 @@ def _barrier(arrivals: Any, worker: int, workers: int) -> Barrier:
     """A barrier of all workers; nothing for a worker alone."""
     if workers == 1:
         return lambda: None
-    others = [other for other in range(workers) if other != worker]
+    other_workers = [number for number in range(workers) if number != worker]
     pause = getattr(os, "sched_yield", lambda: None)
     count = 0
 
@@ -265,8 +281,8 @@ def _barrier(arrivals: Any, worker: int, workers: int) -> Barrier:
         nonlocal count
         count += 1
         arrivals[worker] = count
-        for other in others:
-            while arrivals[other] < count:
+        for number in other_workers:
+            while arrivals[number] < count:
                 pause()
 
     return wait
@@ -274,20 +290,24 @@ def _barrier(arrivals: Any, worker: int, workers: int) -> Barrier:
 
 def _peaks(decoder: Decoder) -> Peaks:
     """Test what this worker reads and multiplies at most, over the weights of all layers."""
-    backend, layers = decoder.backend, decoder.layers
-    width, inner = decoder.shape.hidden_size, 2 * decoder.shape.ffn_size
-    weights = width * inner * len(layers)
-    micros: dict[int, list[float]] = {1: [], PROBE_ROWS: []}
-    for rows, times in micros.items():
-        x = backend.array(np.ones((rows, width), np.float32))
-        for _ in range(PROBES):
-            before = backend.mark()
-            for layer in layers:
-                x @ layer.w_gate_up
-            times += backend.elapsed_us([before, backend.mark()])
-    read_us = float(np.quantile(micros[1], 0.1))
-    products_us = float(np.quantile(micros[PROBE_ROWS], 0.1))
+    weights_of_layer = decoder.shape.hidden_size * 2 * decoder.shape.ffn_size
+    weights = weights_of_layer * len(decoder.layers)
+    read_us = float(np.quantile(_probe_us(decoder, 1), 0.1))
+    products_us = float(np.quantile(_probe_us(decoder, PROBE_ROWS), 0.1))
     return Peaks(
         read_gbps=4 * weights / read_us / 1e3,
         products_per_us=PROBE_ROWS * weights / products_us,
     )
+
+
+def _probe_us(decoder: Decoder, rows: int) -> list[float]:
+    """Microseconds of each of several products of some rows with the weights of all layers."""
+    backend = decoder.backend
+    x = backend.array(np.ones((rows, decoder.shape.hidden_size), np.float32))
+    times: list[float] = []
+    for _ in range(PROBES):
+        before = backend.mark()
+        for layer in decoder.layers:
+            x @ layer.w_gate_up
+        times += backend.elapsed_us([before, backend.mark()])
+    return times

@@ -24,14 +24,15 @@ def caption_text(plot: Plot, results: Mapping[str, StoredRun | StoredStudy]) -> 
         results: Runs and studies by their labels.
     """
     sentences = [plot.full_title, plot.alt, plot.caption]
-    text = " ".join(f"{each.rstrip('.')}." for each in sentences if each)
+    text = " ".join(f"{sentence.rstrip('.')}." for sentence in sentences if sentence)
     return "\n".join([text, *dict.fromkeys(_sources(results))]) + "\n"
 
 
 def _sources(results: Mapping[str, StoredRun | StoredStudy]) -> Iterator[str]:
+    """Where the numbers of each result come from, a sentence each."""
     for label, result in results.items():
-        found = _of_run(result) if isinstance(result, StoredRun) else _of_study(result)
-        yield f"{label}: {'; '.join(filter(None, found))}."
+        facts = _of_run(result) if isinstance(result, StoredRun) else _of_study(result)
+        yield f"{label}: {'; '.join(filter(None, facts))}."
 
 
 def _of_run(run: StoredRun) -> Iterator[str]:

@@ -4,11 +4,11 @@ An :class:`Equation` works a figure of the screen out once more, from other figu
 a run stores only as a result of the simulation has a formula without numbers.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import fsum
 from typing import Any, NamedTuple
 
-from carsim.account.elasticity import SAMPLED_STEPS
+from carsim.account.elasticity import SAMPLED_STEPS, Elasticity
 from carsim.account.limits import PhaseLimit
 from carsim.base.text import LABEL_WIDTH, Fact, number, percent, signed_percent
 from carsim.hardware.expected import LEVEL
@@ -26,6 +26,7 @@ from carsim.report.screen import (
     resource_now,
 )
 from carsim.report.stored import StoredPolicy, StoredRun
+from carsim.workload.sample import Sample
 
 
 class Equation(NamedTuple):
@@ -116,9 +117,9 @@ def explanation(run: StoredRun) -> Iterator[Fact]:
     written: set[str] = set()
     for line in explained(run):
         texts = [line.text] if line.text else []
-        for each in line.equations:
-            texts.append(each.text(with_formula=each.formula not in written))
-            written.add(each.formula)
+        for equation in line.equations:
+            texts.append(equation.text(with_formula=equation.formula not in written))
+            written.add(equation.formula)
         label = line.label
         if len(label) >= LABEL_WIDTH:  # a row of a table: its name has a line of its own
             yield Fact(label, "")
@@ -132,7 +133,7 @@ def document(run: StoredRun) -> dict[str, Any]:
         {
             "label": line.label,
             "text": line.text,
-            "equations": [each._asdict() for each in line.equations],
+            "equations": [equation._asdict() for equation in line.equations],
         }
         for line in explained(run)
     ]
@@ -159,22 +160,7 @@ def _work(run: StoredRun) -> Iterator[Equation]:
     per_step = run.spec().policy.tokens_per_step
     sample = run.spec().model.sample
     if sample is not None:
-        if sample.irregular:
-            yield Equation(
-                "forwards",
-                f"those of {sample.in_words}",
-                f"{sample.forwards}",
-                value=sample.forwards,
-                printed=video.steps,
-            )
-            return
-        yield Equation(
-            "forwards",
-            "chunks x forwards of a chunk, or of the whole sample",
-            f"{sample.chunks} x {sample.forwards_per_chunk}",
-            value=sample.forwards,
-            printed=video.steps,
-        )
+        yield _forwards(sample, video.steps)
         return
     yield Equation(
         "decode steps",
@@ -183,6 +169,30 @@ def _work(run: StoredRun) -> Iterator[Equation]:
         value=video.frames * video.tokens_per_frame / per_step,
         printed=video.steps,
     )
+
+
+def _forwards(sample: Sample, printed: int) -> Equation:
+    """The forwards of a sample.
+
+    Args:
+        sample: The sample.
+        printed: Forwards that the run has.
+    """
+    formula = "chunks x forwards of a chunk, or of the whole sample"
+    numbers = f"{sample.chunks} x {sample.forwards_per_chunk}"
+    value = sample.chunks * sample.forwards_per_chunk
+    if sample.in_flight > 1:
+        levels = sample.in_flight
+        clean = sample.chunks * sample.clean
+        formula = "(chunks + levels - 1) x steps / levels + clean forwards"
+        numbers = f"({sample.chunks} + {levels} - 1) x {sample.steps} / {levels} + {clean}"
+        value = (sample.chunks + levels - 1) * sample.steps // levels + clean
+    elif sample.prompts > 1:
+        renewed = sample.forwards - value
+        formula = "chunks x forwards of a chunk + those that renew the window"
+        numbers = f"{numbers} + {renewed}"
+        value += renewed
+    return Equation("forwards", formula, numbers, value=value, printed=printed)
 
 
 def _policy(run: StoredRun) -> Iterator[Equation]:
@@ -331,18 +341,20 @@ def _simulated(run: StoredRun) -> Iterator[Equation]:
 
 def _speedup(run: StoredRun) -> Iterator[Equation]:
     yield _speedup_of(run, run.own)
-    _, low, high, _ = speedup(run)
-    if low != high:
+    ratio = speedup(run)
+    if ratio.low != ratio.high:
         yield Equation("its ends", "5 % and 95 % of draws in which both share one bandwidth")
 
 
 def _speedup_of(run: StoredRun, policy: StoredPolicy) -> Equation:
-    dense, own = run.dense.latency_s, policy.latency_s
+    """Speed-up of a policy over dense decoding."""
+    dense_s = run.dense.latency_s
+    policy_s = policy.latency_s
     return Equation(
         "speed-up",
         f"batch of {run.dense.policy} / of this policy, both simulated",
-        f"{number(dense)} / {number(own)}",
-        value=dense / own,
+        f"{number(dense_s)} / {number(policy_s)}",
+        value=dense_s / policy_s,
         printed=policy["speedup"],
     )
 
@@ -358,31 +370,41 @@ def _end_of_energy(run: StoredRun, end: str) -> str:
 
 def _energy(run: StoredRun) -> Iterator[Equation]:
     """Sums over the parts: values, and the low and high ends."""
-    name, per = energy_metric(run)
-    low, high = INTERVALS[name]
-    parts = energy_parts(run)
-    ordered = sorted(parts.items(), key=lambda part: -part[1].value)
-    for figure, end, metric in (
-        (f"J {per}", "value", name),
-        ("low end", "low", low),
-        ("high end", "high", high),
-    ):
-        joules = [getattr(part, end) for _, part in ordered]
-        texts = [number(value) for value in joules]
-        if end == "value":
-            named = zip(ordered, texts, strict=True)
-            texts = [f"{what} {text}" for (what, _), text in named]
-        yield Equation(
-            figure,
-            "sum of the parts" if end == "value" else _end_of_energy(run, end),
-            " + ".join(texts),
-            value=fsum(joules),
-            printed=run.own[metric],
-            unit="J",
-        )
+    metric, per = energy_metric(run)
+    low_metric, high_metric = INTERVALS[metric]
+    energies = energy_parts(run)
+    components = sorted(energies, key=lambda component: -energies[component].value)
+    terms = [f"{component} {number(energies[component].value)}" for component in components]
+    yield Equation(
+        f"J {per}",
+        "sum of the parts",
+        " + ".join(terms),
+        value=fsum(energies[component].value for component in components),
+        printed=run.own[metric],
+        unit="J",
+    )
+    low_j = [energies[component].low for component in components]
+    yield Equation(
+        "low end",
+        _end_of_energy(run, "low"),
+        " + ".join(map(number, low_j)),
+        value=fsum(low_j),
+        printed=run.own[low_metric],
+        unit="J",
+    )
+    high_j = [energies[component].high for component in components]
+    yield Equation(
+        "high end",
+        _end_of_energy(run, "high"),
+        " + ".join(map(number, high_j)),
+        value=fsum(high_j),
+        printed=run.own[high_metric],
+        unit="J",
+    )
 
 
 def _fit(run: StoredRun) -> Iterator[Equation]:
+    """Share of each resource that the design takes."""
     for row in run.fit:
         if row.available:
             yield Equation(
@@ -396,27 +418,29 @@ def _fit(run: StoredRun) -> Iterator[Equation]:
 
 
 def _left_out(run: StoredRun) -> Iterator[Equation]:
+    """Time of the head, and what would not fit with it."""
     if not run.head_s:
         return  # the model has none
-    with_head, without = run.latency_with_head_s, run.latency_without_head_s
-    difference = f"({number(with_head)} - {number(without)})"
+    with_head_s = run.latency_with_head_s
+    without_head_s = run.latency_without_head_s
+    difference = f"({number(with_head_s)} - {number(without_head_s)})"
     if run.video.kind == "video":
         yield Equation(
             "head",
             "(seconds of a batch with it - without) / videos",
             f"{difference} / {run.videos_per_batch}",
-            value=(with_head - without) / run.videos_per_batch,
+            value=(with_head_s - without_head_s) / run.videos_per_batch,
             printed=run.head_s / run.videos_per_batch,
             unit="s per video",
         )
     else:
-        latency = run.own.latency_s
+        latency_s = run.own.latency_s
         yield Equation(
             "head",
             "(seconds of a batch with it - without) / seconds of a batch",
-            f"{difference} / {number(latency)}",
-            value=(with_head - without) / latency,
-            printed=run.head_s / latency,
+            f"{difference} / {number(latency_s)}",
+            value=(with_head_s - without_head_s) / latency_s,
+            printed=run.head_s / latency_s,
             unit="share",
         )
     for misfit in run.head_misfits:
@@ -456,7 +480,8 @@ def _of_policy(run: StoredRun, policy: StoredPolicy) -> Iterator[Equation]:
             unit="tokens/s",
         )
     if not policy.is_bound:
-        bytes_ms, step_ms = policy["bandwidth_only_ms"], policy["ms_per_token"]
+        bytes_ms = policy["bandwidth_only_ms"]
+        step_ms = policy["ms_per_token"]
         yield Equation(
             "memory busy",
             "time of a step's bytes at the sustained rate / time of a step",
@@ -488,49 +513,59 @@ def _of_phase(run: StoredRun, limit: PhaseLimit) -> Iterator[Equation]:
     if now is None:
         return
     unit = "MACs per cycle" if limit.resource == "compute" else "GB/s"
-    own = shares[limit.resource]
-    for name, at in next_limits(run, limit):
+    share_now = shares[limit.resource]
+    for resource, needed in next_limits(run, limit):
+        share_next = shares[resource]
         yield Equation(
-            f"{name} takes over at",
-            f"{limit.resource} now x its share / share of {name}",
-            f"{number(now)} x {number(100 * own)} % / {number(100 * shares[name])} %",
-            value=now * own / shares[name],
-            printed=at,
+            f"{resource} takes over at",
+            f"{limit.resource} now x its share / share of {resource}",
+            f"{number(now)} x {number(100 * share_now)} % / {number(100 * share_next)} %",
+            value=now * share_now / share_next,
+            printed=needed,
             unit=unit,
         )
 
 
 def _effects(run: StoredRun) -> Iterator[Equation]:
     """Changes of the time, and of the prompt alone, scaled to 10 %."""
-    for each in run.elasticities:
-        changes = {"": each.latency_change_per_10_percent}
-        if each.prompt_change_per_10_percent is not None:
-            changes[", prompt"] = each.prompt_change_per_10_percent
-        for of, change in changes.items():
-            simulated = change * each.enlargement / 0.1
-            yield Equation(
-                f"{each.resource}{of} ({each.simulated})",
-                "change of the simulated time x 10 % / enlargement",
-                f"{signed_percent(simulated, 3)} x 10 % / {percent(each.enlargement)}",
-                value=simulated * 0.1 / each.enlargement,
-                printed=change,
-                unit="change",
-            )
+    for elasticity in run.elasticities:
+        resource = elasticity.resource
+        yield _effect(elasticity, resource, elasticity.latency_change_per_10_percent)
+        if elasticity.prompt_change_per_10_percent is not None:
+            change = elasticity.prompt_change_per_10_percent
+            yield _effect(elasticity, f"{resource}, prompt", change)
+
+
+def _effect(elasticity: Elasticity, name: str, change_per_10_percent: float) -> Equation:
+    """The change of a time for 10 % more of a resource, from the enlargement that was simulated."""
+    enlargement = elasticity.enlargement
+    simulated = change_per_10_percent * enlargement / 0.1
+    return Equation(
+        f"{name} ({elasticity.simulated})",
+        "change of the simulated time x 10 % / enlargement",
+        f"{signed_percent(simulated, 3)} x 10 % / {percent(enlargement)}",
+        value=simulated * 0.1 / enlargement,
+        printed=change_per_10_percent,
+        unit="change",
+    )
 
 
 def _schedule(run: StoredRun) -> Iterator[Equation]:
     """Gain of the central schedule over the static one, as of the note on schedules."""
-    times: dict[bool, StoredPolicy] = {}
+    static: StoredPolicy | None = None
+    central: StoredPolicy | None = None
     for attention in (run.own.attention, run.dense.attention):
-        times = {}
-        for policy in run.policies:
-            if policy.replays and not policy.is_bound and policy.attention == attention:
-                times.setdefault(SCHEDULES[policy.schedule].central, policy)
-        if len(times) > 1:
+        replaying = [
+            policy
+            for policy in run.policies
+            if policy.replays and not policy.is_bound and policy.attention == attention
+        ]
+        static = _first_with(replaying, is_central=False)
+        central = _first_with(replaying, is_central=True)
+        if static is not None and central is not None:
             break
-    if len(times) < 2:
+    if static is None or central is None:
         return
-    static, central = times[False], times[True]
     yield Equation(
         "gain",
         f"time of {static.policy} / of {central.policy} - 1",
@@ -540,17 +575,26 @@ def _schedule(run: StoredRun) -> Iterator[Equation]:
     )
 
 
+def _first_with(policies: Sequence[StoredPolicy], *, is_central: bool) -> StoredPolicy | None:
+    """The first policy whose schedule is central, or is not; None if there is none."""
+    for policy in policies:
+        if SCHEDULES[policy.schedule].central == is_central:
+            return policy
+    return None
+
+
 def _trust(run: StoredRun) -> Iterator[Equation]:
-    known = run.expected
-    if known.tested:
+    """How often held-out speeds lay in such intervals, and what no figure says."""
+    expected = run.expected
+    if expected.tested:
         is_network = run.spec().model.sample is not None
         figures = "times of diffusion on GPUs" if is_network else "decoding speeds"
         yield Equation(
             "coverage",
             f"published {figures} inside / tested, each by an interval from other systems; "
             f"claimed: {LEVEL:.0%}",
-            f"{known.inside:,} / {known.tested:,}",
-            value=known.inside / known.tested,
+            f"{expected.inside:,} / {expected.tested:,}",
+            value=expected.inside / expected.tested,
             unit="share",
         )
     if fast_end_is_peak(run):

@@ -41,6 +41,9 @@ MOST_CODES = 256
 MOST_BINS = 8
 """Groups of equally many points that an axis of more values is judged by."""
 
+LEAST_WORTH = 0.0005
+"""An axis that is worth less is shown as worth 0.0 %."""
+
 Json = dict[str, Any]
 
 
@@ -239,7 +242,9 @@ class Worth(NamedTuple):
     worst: str
 
 
-def worth(study: StoredStudy, axis: str, objective: str) -> Worth | None:
+def worth(
+    study: StoredStudy, axis: str, objective: str, of: "pd.DataFrame | None" = None
+) -> Worth | None:
     """What an axis is worth: how much its worst choice costs, all other axes chosen anew.
 
     Of each choice, the best point counts. An axis of many values is judged by groups of them.
@@ -248,13 +253,14 @@ def worth(study: StoredStudy, axis: str, objective: str) -> Worth | None:
         study: The study.
         axis: Name of the axis.
         objective: Name of the objective.
+        of: Points to judge by; all that count, if left out.
 
     Returns:
         None where all points have one choice, or no choice has a positive value.
     """
     import pandas as pd
 
-    points = study.counted[[axis, objective]].dropna()
+    points = (study.counted if of is None else of)[[axis, objective]].dropna()
     choices = points[axis]
     if choices.dtype.kind in "iuf" and choices.nunique() > MOST_CODES:
         choices = pd.qcut(choices, MOST_BINS, duplicates="drop").astype(str)
@@ -269,10 +275,52 @@ def worth(study: StoredStudy, axis: str, objective: str) -> Worth | None:
     return Worth(share, best=text_of(axis, best), worst=text_of(axis, worst))
 
 
+class Elsewhere(NamedTuple):
+    """What an axis is worth away from the best point.
+
+    Attributes:
+        share: As :attr:`Worth.share`, among the points of one choice of another axis.
+        other: The other axis.
+        choice: That choice, in words.
+    """
+
+    share: float
+    other: str
+    choice: str
+
+
+def worth_elsewhere(study: StoredStudy, axis: str, objective: str) -> Elsewhere | None:
+    """Where an axis is worth most that is worth nothing at the best point.
+
+    A schedule is worth nothing at a batch of one, say, and much at a batch of sixteen.
+
+    Args:
+        study: The study.
+        axis: Name of the axis.
+        objective: Name of the objective.
+
+    Returns:
+        The choice of one other axis at which the axis is worth most; None if that is less than
+        :data:`LEAST_WORTH`.
+    """
+    most: Elsewhere | None = None
+    for other in study.axes:
+        choices = study.counted[other]
+        if other == axis or not 1 < choices.nunique() <= MOST_BINS:
+            continue
+        for choice, points in study.counted.groupby(other, sort=False):
+            figure = worth(study, axis, objective, points)
+            share = _share(figure)
+            if share >= LEAST_WORTH and (most is None or share > most.share):
+                most = Elsewhere(share, other=other, choice=text_of(other, choice))
+    return most
+
+
 def worth_table(study: StoredStudy) -> Table:
     """What each axis is worth in each objective, that which matters most first.
 
-    The bars of an objective are scaled to the axis that is worth most in it.
+    The bars of an objective are scaled to the axis that is worth most in it. An axis that is worth
+    nothing at the best point is shown with the choice of another axis at which it is worth most.
     """
     worths = {
         axis: {objective: worth(study, axis, objective) for objective in study.objectives}
@@ -288,7 +336,11 @@ def worth_table(study: StoredStudy) -> Table:
         if figure is None:
             return "-"
         text = f"{100 * figure.share:.1f} %"
-        if figure.share <= 0:
+        if figure.share < LEAST_WORTH:
+            elsewhere = worth_elsewhere(study, axis, objective)
+            if elsewhere is not None:
+                where = f"{heading(elsewhere.other)} {elsewhere.choice}"
+                text += f" (up to {100 * elsewhere.share:.1f} % at {where})"
             return Figure(text, figure.share, 0.0)
         text += f" ({figure.best} best, {figure.worst} worst)"
         return Figure(text, figure.share, figure.share / largest[objective])

@@ -40,20 +40,24 @@ def front_table(study: StoredStudy) -> Table:
     if study.within:
         columns.append(ALIKE)
     if len(rows) > MOST_ROWS:  # from one end of the front to the other
-        places = np.linspace(0, len(rows) - 1, MOST_ROWS).astype(int)
-        rows = rows.iloc[np.union1d(places, np.flatnonzero(rows["knee"]))]
-    marks = zip(rows["point"], rows["knee"] & (len(study.objectives) > 1), strict=True)
-    cells = [_cells(name, [finite(value) for value in rows[name]]) for name in columns]
+        evenly_spaced = np.linspace(0, len(rows) - 1, MOST_ROWS).astype(int)
+        rows = rows.iloc[np.union1d(evenly_spaced, np.flatnonzero(rows["knee"]))]
+    has_knee = len(study.objectives) > 1
+    names = []
+    for point, is_knee in zip(rows["point"], rows["knee"], strict=True):
+        names.append(f"{point} knee" if is_knee and has_knee else f"{point}")
+    cells_of_columns = [_cells(column, list(map(finite, rows[column]))) for column in columns]
     return Table(
         ("point", *map(heading, columns)),
-        tuple(zip((f"{point}{' knee' * knee}" for point, knee in marks), *cells, strict=True)),
+        tuple(zip(names, *cells_of_columns, strict=True)),
         strong=frozenset(np.flatnonzero(rows["knee"]).tolist()),
     )
 
 
 def front_notes(study: StoredStudy) -> Iterator[str]:
     """Notes on the points in the table, a sentence or two each."""
-    front, different = study.front, len(study.representatives)
+    front = study.front
+    different = len(study.representatives)
     if study.within:
         share = f"{100 * study.within:g} %"
         yield (
@@ -66,16 +70,25 @@ def front_notes(study: StoredStudy) -> Iterator[str]:
     if different > MOST_ROWS:
         evenly = f"{MOST_ROWS} of {different:,} rows are shown, from one end to the other"
         yield f"{evenly}, and the knee; carsim report writes all to pareto.csv."
-    if fast := int((front["clock_ratio"] > 1).sum()):
-        several = count(fast, "point has a clock", "points have clocks")
+    fast = int((front["clock_ratio"] > 1).sum())
+    if fast:
+        clocks = count(fast, "point has a clock", "points have clocks")
         cure = "with clock_ratio <= 1 in its constraints, the study leaves them out"
-        yield f"{several} beyond published designs; {cure}."
+        yield f"{clocks} beyond published designs; {cure}."
+    if different > 1:
+        yield from _points_at_ends(study)
+    expected = study.facts.get("expected")
+    if expected:
+        yield f"{on_a_board(Expected(**expected))}."
+
+
+def _points_at_ends(study: StoredStudy) -> Iterator[str]:
+    """Ends of axes at which most of the front lies; beyond them, it may be better."""
     for axis in study.axes:
-        for end in study.facts.get("ends", {}).get(axis, ()) if different > 1 else ():
-            if (share := (front[axis] == end).mean()) >= AT_END:
+        for end in study.facts.get("ends", {}).get(axis, ()):
+            share = (study.front[axis] == end).mean()
+            if share >= AT_END:
                 yield f"{axis} is {end:,g}, an end of its axis, in {share:.0%} of the front."
-    if of_all := study.facts.get("expected"):
-        yield f"{on_a_board(Expected(**of_all))}."
 
 
 def text_of(name: str, value: Any, digits: int = 4) -> str:
@@ -90,7 +103,10 @@ def _cells(name: str, values: list[Any]) -> list[str]:
     """Values of a column in the fewest digits in which different ones look different."""
     for digits in range(4, 8):
         texts = [text_of(name, value, digits) for value in values]
-        if len({*texts}) == len({*values}):
+        if len(set(texts)) == len(set(values)):
             break
-    pairs = zip(texts, values, strict=True)
-    return [Figure(t, float(v)) if isinstance(v, int | float) else t for t, v in pairs]
+    cells = []
+    for text, value in zip(texts, values, strict=True):
+        is_number = isinstance(value, int | float)
+        cells.append(Figure(text, float(value)) if is_number else text)
+    return cells

@@ -21,6 +21,7 @@ from markupsafe import Markup, escape
 from carsim.base.environment import library
 from carsim.report.figures.interactive import plotly
 from carsim.report.figures.plot import Plot
+from carsim.report.words import spelled_out
 
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|/|[A-Za-z]{1,4}\b)")
 """A space that a line should not break at, such as the one of ``387 s``."""
@@ -66,8 +67,12 @@ def chart(plot: Plot) -> Chart:
     return Chart(plot, plotly(plot), image(plot))
 
 
+WORDS_PLACE = "<!-- words -->"
+"""Place of a page at which the words that it uses are spelled out."""
+
+
 def page(template: str, title: str, **content: Any) -> str:
-    """A page as HTML of one file.
+    """A page as HTML of one file, which spells out the words that it uses.
 
     Args:
         template: Name of the template, such as ``run.html``.
@@ -85,7 +90,9 @@ def page(template: str, title: str, **content: Any) -> str:
         scripts.append(asset("explorer.js"))
     content |= {"title": title, "style": Markup(asset("page.css"))}
     content["scripts"] = list(map(Markup, scripts))
-    return fragment(template, **content)
+    whole = fragment(template, **content)
+    sentences = fragment("words.html", sentences=spelled_out(whole))
+    return whole.replace(WORDS_PLACE, sentences, 1)
 
 
 def fragment(template: str, **content: Any) -> str:

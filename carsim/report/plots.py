@@ -20,7 +20,7 @@ from carsim.report.figures.breakdown import breakdown_plot
 from carsim.report.figures.joules import energy_plot
 from carsim.report.figures.metric import ALL_POLICIES, metric_plot, run_rows
 from carsim.report.figures.pareto import front_plot
-from carsim.report.figures.plot import Panel, Plot
+from carsim.report.figures.plot import Panel, Plot, Series
 from carsim.report.figures.roofline import roofline_plot
 from carsim.report.figures.slices import layer_plot, stored_layer
 from carsim.report.figures.threshold import TAU, threshold_plot
@@ -85,8 +85,8 @@ def write_plot(
     if look == "usual":
         return [out, numbers_file]
     caption_file = out.with_suffix(".txt")
-    found = {label: results(folder) for label, folder in map(_labelled, sources)}
-    write_whole(caption_file, caption_text(plot, found))
+    results_by_label = {label: results(folder) for label, folder in map(_labelled, sources)}
+    write_whole(caption_file, caption_text(plot, results_by_label))
     return [out, numbers_file, caption_file]
 
 
@@ -108,13 +108,16 @@ def plot_of(
     Raises:
         InputError: A folder without results, or an unknown metric or axis.
     """
-    labelled = [_labelled(source) for source in sources]
-    found: Labelled = [
-        (label, each if isinstance(each, StoredRun) else each.seen(objectives, constraints))
-        for label, folder in labelled
-        for each in [results(folder)]
-    ]
-    return _plot(found, labelled[0][1], what)
+    labelled: list[tuple[str, Any]] = []
+    folders = []
+    for source in sources:
+        label, folder = _labelled(source)
+        result = results(folder)
+        if not isinstance(result, StoredRun):
+            result = result.seen(objectives, constraints)
+        labelled.append((label, result))
+        folders.append(folder)
+    return _plot(labelled, folders[0], what)
 
 
 def numbers(plot: Plot) -> pd.DataFrame:
@@ -126,18 +129,38 @@ def numbers(plot: Plot) -> pd.DataFrame:
     rows = []
     for panel in plot.panels:
         for series in panel.series:
-            for place, (x, y) in enumerate(zip(series.x, series.y, strict=False)):
-                value = x - series.base[place] if series.base and x is not None else x
-                row = {"panel": _name(panel, plot), "series": series.name, "x": value}
-                if panel.categories and y is not None:
-                    row["category"] = panel.categories[round(y)]
-                else:
-                    row["y"] = y
-                for end in ("base", "low", "high", "shade"):
-                    if values := getattr(series, end):
-                        row[end] = values[place]
-                rows.append(row)
+            for number in range(min(len(series.x), len(series.y))):
+                row = {"panel": _name(panel, plot), "series": series.name}
+                rows.append(row | _row(panel, series, number))
     return pd.DataFrame(rows)
+
+
+def _row(panel: Panel, series: Series, number: int) -> dict[str, Any]:
+    """The numbers of one bar, point or edge of a series.
+
+    Args:
+        panel: The panel.
+        series: One of its series.
+        number: Which of the series' numbers, from 0.
+    """
+    x = series.x[number]
+    y = series.y[number]
+    row: dict[str, Any] = {"x": x}
+    if series.base and x is not None:
+        row["x"] = x - series.base[number]
+    if panel.categories and y is not None:
+        row["category"] = panel.categories[round(y)]
+    else:
+        row["y"] = y
+    if series.base:
+        row["base"] = series.base[number]
+    if series.low:
+        row["low"] = series.low[number]
+    if series.high:
+        row["high"] = series.high[number]
+    if series.shade:
+        row["shade"] = series.shade[number]
+    return row
 
 
 def _name(panel: Panel, plot: Plot) -> str:
@@ -151,39 +174,55 @@ def _labelled(source: str) -> tuple[str, Path]:
     """Label and folder; the label is the folder's name if none is given."""
     folder, sign, label = source.rpartition("=")
     if Path(source).is_dir() or not sign:
-        folder, label = source, Path(source).name
+        folder = source
+        label = Path(source).name
     if not label:
         raise InputError(source, "has no label", "write DIR=LABEL")
     return label, Path(folder)
 
 
-def _plot(found: Labelled, folder: Path, kind: str) -> Plot:
-    """The figure of some results and their labels; ``folder`` is that of the first."""
+def _plot(labelled: Labelled, folder: Path, kind: str) -> Plot:
+    """The figure of some results and their labels.
+
+    Args:
+        labelled: The results.
+        folder: Folder of the first.
+        kind: The figure, as of :func:`write_plot`.
+    """
     if kind == OF_TAU:
-        return _of_tau(found)
+        return _of_tau(labelled)
     if kind not in (*OF_SEVERAL, *OF_ONE, "front"):
-        return _of_metric(found, kind)
-    of = dict(found)
-    if len(of) < len(found):
+        return _of_metric(labelled, kind)
+    runs: dict[str, StoredRun] = {}
+    studies: dict[str, StoredStudy] = {}
+    for label, result in labelled:
+        if isinstance(result, StoredRun):
+            runs[label] = result
+        else:
+            studies[label] = result
+    if len(runs | studies) < len(labelled):
         raise InputError(kind, "has two folders of one label", "write DIR=LABEL for each")
-    needed = "sweeps or searches" if kind == "front" else "runs"
-    for label, each in found:
-        if isinstance(each, StoredRun) == (kind == "front"):
-            raise InputError(label, "holds other results", f"{kind} needs folders of {needed}")
     if kind == "front":
-        for study in of.values():
+        for label in runs:
+            cure = f"{kind} needs folders of sweeps or searches"
+            raise InputError(label, "holds other results", cure)
+        for study in studies.values():
             _check_front(study)
-        return front_plot(of)
+        return front_plot(studies)
+    for label in studies:
+        raise InputError(label, "holds other results", f"{kind} needs folders of runs")
     if kind in OF_SEVERAL:
-        return OF_SEVERAL[kind](shown_policies(of))
-    if len(found) > 1:
-        raise InputError(found[1][0], f"{kind} shows one run", "give one folder")
+        return OF_SEVERAL[kind](shown_policies(runs))
+    if len(labelled) > 1:
+        second_label, _ = labelled[1]
+        raise InputError(second_label, f"{kind} shows one run", "give one folder")
     if kind == "timeline":
         return layer_plot(stored_layer(folder))
     usage = read_utilisation(folder)
     if usage is None:
         raise InputError(str(folder), f"holds no {UTILISATION}", "run again with `out`")
-    return utilisation_plot(found[0][1], usage)
+    (run,) = runs.values()
+    return utilisation_plot(run, usage)
 
 
 def _check_front(study: StoredStudy) -> None:
@@ -212,11 +251,13 @@ def _rows(label: str, result: StoredRun | StoredStudy, *, own_only: bool) -> pd.
     return frame.assign(policy=frame["policy_name"])
 
 
-def _of_tau(found: Labelled) -> Plot:
+def _of_tau(labelled: Labelled) -> Plot:
     """Speed-up and replay ratio over tau, by policy, or by label where there are several."""
     frames = []
-    for label, result in found:
+    has_study = False
+    for label, result in labelled:
         if not isinstance(result, StoredRun):
+            has_study = True
             result.check_whole()
         rows = _rows(label, result, own_only=False)
         for name in (TAU, "policy"):
@@ -225,46 +266,75 @@ def _of_tau(found: Labelled) -> Plot:
                 raise InputError(label, f"has no {name}", cure)
         frames.append(rows)
     table = pd.concat(frames, ignore_index=True)
-    groups = table["policy"].astype(str)
-    if table["label"].nunique() > 1 and any(not isinstance(each, StoredRun) for _, each in found):
-        groups = table["label"].astype(str)
-        if table["policy"].nunique() > 1:
-            groups = groups + ": " + table["policy"].astype(str)
+    labels = table["label"].astype(str)
+    policies = table["policy"].astype(str)
+    groups = policies
+    if has_study and table["label"].nunique() > 1:
+        groups = labels + ": " + policies if table["policy"].nunique() > 1 else labels
     return threshold_plot(table.assign(group=groups))
 
 
-def _of_metric(found: Labelled, what: str) -> Plot:
-    """Metrics over an axis that all results have; folders may share a label."""
-    runs = [each for _, each in found if isinstance(each, StoredRun)]
-    studies = [each for _, each in found if not isinstance(each, StoredRun)]
-    for each in studies:
-        each.check_whole()
-    metrics, *rest = what.split(":")
-    if len(rest) > 2 or not metrics:
-        raise InputError(what, "is no figure", "write METRIC, METRIC:AXIS or METRIC:AXIS:BY")
-    default = ["label", "policy"] if runs else [studies[0].axes[0], "label"]
-    if len({label for label, _ in found}) == 1:  # which is then no axis
-        default.remove("label")
-    axis, by = [*(rest or default), ""][:2]
-    own_only = "policy" not in (axis, by)
-    frames = [_rows(label, each, own_only=own_only) for label, each in found]
-    rows = pd.concat(frames, ignore_index=True)
-    numbers = {each for each in METRICS if each in rows and rows[each].dtype.kind in "bif"}
-    of_axes = "take policy, label, an axis of the sweep or a field"
-    named = [(each, numbers, "number", "see carsim config metrics") for each in metrics.split(",")]
-    named += [(each, {*rows}, "axis", of_axes) for each in (axis, by) if each]
-    for name, known, kind, cure in named:
-        if name not in known:
-            cure = f"{closest(name, known)}{cure}"
-            raise InputError(name, f"is no {kind} of these results", cure)
-        for (label, _), frame in zip(found, frames, strict=True):
-            if name not in frame:
-                raise InputError(label, f"has no {name}", "draw it by itself, or over another axis")
-        if rows[name].isna().all():
-            problem = f"has no value in any of {count(len(rows), 'row')}"
-            raise InputError(name, problem, "take another; 'carsim config metrics' lists them")
+def _of_metric(labelled: Labelled, what: str) -> Plot:
+    """Metrics over an axis that all results have; folders may share a label.
 
-    if axis == "policy" and not by and len(found) == 1:
-        rows = _once_if_equal(rows, metrics.split(","))
-    plot = metric_plot(rows, metrics.split(","), axis, by)
+    Args:
+        labelled: The results.
+        what: ``METRIC``, ``METRIC:AXIS`` or ``METRIC:AXIS:BY``; METRIC may be several with commas
+            between them.
+    """
+    runs = [result for _, result in labelled if isinstance(result, StoredRun)]
+    studies = [result for _, result in labelled if not isinstance(result, StoredRun)]
+    for study in studies:
+        study.check_whole()
+    names, *axes = what.split(":")
+    if len(axes) > 2 or not names:
+        raise InputError(what, "is no figure", "write METRIC, METRIC:AXIS or METRIC:AXIS:BY")
+    if not axes:
+        axes = ["label", "policy"] if runs else [studies[0].axes[0], "label"]
+        if len({label for label, _ in labelled}) == 1:  # which is then no axis
+            axes.remove("label")
+    axis = axes[0]
+    by = axes[1] if len(axes) > 1 else ""
+    own_only = "policy" not in (axis, by)
+    frames = {}
+    for number, (label, result) in enumerate(labelled):
+        frames[number, label] = _rows(label, result, own_only=own_only)
+    rows = pd.concat(list(frames.values()), ignore_index=True)
+    metrics = names.split(",")
+    numeric = [name for name in METRICS if name in rows and rows[name].dtype.kind in "bif"]
+    for metric in metrics:
+        if metric not in numeric:
+            cure = f"{closest(metric, set(numeric))}see carsim config metrics"
+            raise InputError(metric, "is no number of these results", cure)
+        _check_column(metric, rows, frames)
+    for name in filter(None, (axis, by)):
+        if name not in rows:
+            known = closest(name, {str(column) for column in rows})
+            cure = f"{known}take policy, label, an axis of the sweep or a field"
+            raise InputError(name, "is no axis of these results", cure)
+        _check_column(name, rows, frames)
+    if axis == "policy" and not by and len(labelled) == 1:
+        rows = _once_if_equal(rows, metrics)
+    plot = metric_plot(rows, metrics, axis, by)
     return replace(plot, misfit=not all(run.fits for run in runs))
+
+
+def _check_column(
+    name: str, rows: pd.DataFrame, frames: Mapping[tuple[int, str], pd.DataFrame]
+) -> None:
+    """Refuse a column that one of the results lacks, or that has no value.
+
+    Args:
+        name: The column.
+        rows: Rows of all results.
+        frames: Number and label of a result -> its rows.
+
+    Raises:
+        InputError: There is no such column, or no value.
+    """
+    for (_, label), frame in frames.items():
+        if name not in frame:
+            raise InputError(label, f"has no {name}", "draw it by itself, or over another axis")
+    if rows[name].isna().all():
+        problem = f"has no value in any of {count(len(rows), 'row')}"
+        raise InputError(name, problem, "take another; 'carsim config metrics' lists them")

@@ -32,13 +32,15 @@ class Repetition(NamedTuple):
 
     def document(self) -> dict[str, Any]:
         """All of it as plain data."""
-        lists = {
-            name: [each._asdict() for each in getattr(self, name)] for name in self._fields[1:]
+        return {
+            "same": not self.moved,
+            "figures": self.figures,
+            "moved": [difference._asdict() for difference in self.moved],
+            "changed": [difference._asdict() for difference in self.changed],
         }
-        return {"same": not self.moved, "figures": self.figures, **lists}
 
     def sections(self) -> Iterator[Section]:
-        """The same in words and tables."""
+        """Figures that differ and what has changed, in words and tables."""
         if self.moved:
             yield "", [f"{len(self.moved):,} of {self.figures:,} figures differ."]
             yield "Figures", [_figures_table(self.moved[:MOST_ROWS])]
@@ -83,19 +85,24 @@ def _relative_change(figure: Difference) -> float | None:
 def repetition(before: StoredRun, now: StoredRun) -> Repetition:
     """Compare every figure of every policy, and everything that the run depends on."""
     figures = _figures(before)
-    moved = (e for e in differences(figures, _figures(now)) if not _is_same(e.a, e.b))
+    apart = differences(figures, _figures(now))
+    moved = [figure for figure in apart if not _is_same(figure.a, figure.b)]
     changed = differences(_depends_on(before), _depends_on(now))
-    known = sum(value is not None for value in figures.values())
-    return Repetition(known, tuple(moved), tuple(changed))
+    compared = sum(value is not None for value in figures.values())
+    return Repetition(compared, tuple(moved), tuple(changed))
 
 
 def _figures(run: StoredRun) -> dict[str, Any]:
-    return {
-        f"{policy.policy}: {name}": policy.get(name) for policy in run.policies for name in METRICS
-    }
+    """Policy and metric -> its value."""
+    figures = {}
+    for policy in run.policies:
+        for metric in METRICS:
+            figures[f"{policy.policy}: {metric}"] = policy.get(metric)
+    return figures
 
 
 def _is_same(a: Any, b: Any) -> bool:
+    """Whether two figures are equal, but for rounding."""
     if isinstance(a, float) and isinstance(b, float):
         return abs(a - b) <= SAME * abs(a)
     return bool(a == b)

@@ -36,24 +36,24 @@ def inspect(folder: Path) -> dict[str, str]:
         InputError: It holds no results, or cannot be read.
     """
     try:
-        found = problems(folder)
-        known = {*OUTPUT_FILES, *EXPORTS, STORE_FILE, STUDY_FILE} - {DIGESTS, REPORT}
-        there = known.intersection(path.name for path in folder.iterdir())
+        damage_of = problems(folder)
+        result_files = {*OUTPUT_FILES, *EXPORTS, STORE_FILE, STUDY_FILE} - {DIGESTS, REPORT}
+        there = result_files.intersection(path.name for path in folder.iterdir())
     except OSError as error:
         raise InputError(str(folder), f"cannot be read ({error.strerror})", "check it") from None
-    if not found and not there & {SUMMARY, STORE_FILE}:
+    if not damage_of and not there & {SUMMARY, STORE_FILE}:
         problem = f"holds neither {SUMMARY} nor {STORE_FILE} nor {DIGESTS}"
         raise InputError(str(folder), problem, "name the folder of a run, a sweep or a search")
-    found = dict.fromkeys(sorted(there), UNKNOWN) | found
+    damage_of = dict.fromkeys(sorted(there), UNKNOWN) | damage_of
     if SUMMARY in there:
-        found[SUMMARY] = _problem(read_run, folder)
+        damage_of[SUMMARY] = _problem(read_run, folder)
     if STORE_FILE in there:
         problem = _problem(_read_store, folder)
-        if problem or found[STORE_FILE] == UNKNOWN:
-            found[STORE_FILE] = problem
+        if problem or damage_of[STORE_FILE] == UNKNOWN:
+            damage_of[STORE_FILE] = problem
     if STUDY_FILE in there and STORE_FILE in there:
-        found[STUDY_FILE] = found[STUDY_FILE].replace(UNKNOWN, "") or _study_problem(folder)
-    return found
+        damage_of[STUDY_FILE] = damage_of[STUDY_FILE].replace(UNKNOWN, "") or _study_problem(folder)
+    return damage_of
 
 
 def rescue(folder: Path, new: Path) -> dict[str, str]:
@@ -69,18 +69,18 @@ def rescue(folder: Path, new: Path) -> dict[str, str]:
     Raises:
         InputError: Nothing is damaged, nothing can be rescued, or the new folder cannot be written.
     """
-    found = inspect(folder)
-    lost = {name: what for name, what in found.items() if what}
+    damage_of = inspect(folder)
+    lost = {name: damage for name, damage in damage_of.items() if damage}
     if set(lost.values()) <= {UNKNOWN}:
         raise InputError(str(folder), "is not damaged", "use it as it is")
     if folder.resolve() in new.resolve().parents:
         raise InputError(str(new), "lies in the damaged folder", "name one elsewhere")
     with whole_folder(new, overwrite=False, ours=()) as into:
-        for name in found.keys() - lost.keys() - {STORE_FILE}:
+        for name in damage_of.keys() - lost.keys() - {STORE_FILE}:
             shutil.copyfile(folder / name, into / name)
-        if found.get(SUMMARY) == "":
+        if damage_of.get(SUMMARY) == "":
             _mark_summary(into / SUMMARY, lost)
-        if STORE_FILE in found:  # unless nothing of it can be read
+        if STORE_FILE in damage_of:  # unless nothing of it can be read
             with suppress(InputError), open_store(folder) as store:
                 store.rescue(into / STORE_FILE)
                 if STUDY_FILE in lost:  # of which the store has a copy
@@ -90,7 +90,7 @@ def rescue(folder: Path, new: Path) -> dict[str, str]:
                 export(frame_of(store), into)
         if not any(into.iterdir()):
             raise InputError(str(folder), "nothing of it can be rescued", "restore a copy of it")
-        lines = (f"{name}: {what}\n" for name, what in lost.items())
+        lines = [f"{name}: {damage}\n" for name, damage in lost.items()]
         text = "Rescued from a damaged folder. Not copied:\n" + "".join(lines)
         (into / NOTICE).write_text(text, encoding="utf-8")
         write_digests(into, sorted({path.name for path in into.iterdir()} - {DIGESTS}))
@@ -101,6 +101,7 @@ def rescue(folder: Path, new: Path) -> dict[str, str]:
 
 
 def _problem(read: Callable[[Path], object], folder: Path) -> str:
+    """What a reader finds wrong with a folder; empty for nothing."""
     try:
         read(folder)
     except InputError as error:
@@ -109,6 +110,11 @@ def _problem(read: Callable[[Path], object], folder: Path) -> str:
 
 
 def _read_store(folder: Path) -> None:
+    """Read the store of a folder.
+
+    Raises:
+        InputError: It is damaged.
+    """
     with open_store(folder) as store:
         if store.damaged:
             raise InputError(str(folder), f"is damaged ({', '.join(store.damaged)})", "rescue it")
@@ -126,6 +132,7 @@ def _study_problem(folder: Path) -> str:
 
 
 def _mark_summary(path: Path, lost: Mapping[str, str]) -> None:
+    """Add a note to a summary: it comes from a folder that has lost these files."""
     document = json.loads(path.read_bytes())
     note = f"RESCUED from a damaged folder that lost {', '.join(lost)}."
     document["notes"] = [note, *document["notes"]]

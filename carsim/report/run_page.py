@@ -62,12 +62,16 @@ def run_page(run: StoredRun, folder: Path, links: Sequence[str]) -> str:
 
 
 def tiles(run: StoredRun) -> list[Tile]:
-    """The expected headline, simulated figures of the kind of work, and whether the design fits."""
+    """The expected headline, simulated figures of the kind of work, and whether the design fits.
+
+    Returns:
+        Label, value and note of each.
+    """
     full = f"{len(run.misfits)} of {len(run.fit)} rows are not satisfied"
     if run.fits:
-        what, share = next(iter(fullest(run)), ("nothing", 0.0))
-        full = f"fullest: {what}, {percent(share)}"
-    of_kind = [each for each in headline(run.video.kind) if each.headline_of]
+        resource, share = next(iter(fullest(run)), ("nothing", 0.0))
+        full = f"fullest: {resource}, {percent(share)}"
+    of_kind = [metric for metric in headline(run.video.kind) if metric.headline_of]
     figures = [(_label(run, metric), *_figure(run, metric)) for metric in of_kind]
     name = EXPECTED_HEADLINES[run.video.kind]
     value, unit, interval = expected_figure(run)
@@ -94,12 +98,16 @@ def tile_changes(run: StoredRun, other: StoredRun) -> list[TileChange]:
         run: The run whose tiles are shown.
         other: The run to compare with, such as a pinned one.
     """
-    of_kind = [each for each in headline(run.video.kind) if each.headline_of]
-    expected = METRICS[EXPECTED_HEADLINES[run.video.kind]]
-    found = [_change(metric, run, other) for metric in (expected, *of_kind)]
-    fits = "as pinned" if run.fits == other.fits else "pinned: no" if run.fits else "pinned: yes"
-    verdict = "" if run.fits == other.fits else "better" if run.fits else "worse"
-    return [*found, TileChange(fits, verdict)]
+    metrics = [METRICS[EXPECTED_HEADLINES[run.video.kind]]]
+    metrics += [metric for metric in headline(run.video.kind) if metric.headline_of]
+    changes = [_change(metric, run, other) for metric in metrics]
+    if run.fits == other.fits:
+        changes.append(TileChange("as pinned", ""))
+    elif run.fits:
+        changes.append(TileChange("pinned: no", "better"))
+    else:
+        changes.append(TileChange("pinned: yes", "worse"))
+    return changes
 
 
 def _change(metric: Metric, run: StoredRun, other: StoredRun) -> TileChange:

@@ -19,7 +19,8 @@ Section = tuple[str, Sequence[str | Table]]
 def more_sections(run: StoredRun) -> Iterator[Section]:
     """Everything else that is known of a run."""
     yield "What was simulated", [Table(("", ""), tuple(tables.asked(run)), text_columns=2)]
-    if choices := list(advice(run)):
+    choices = list(advice(run))
+    if choices:
         yield "Which policy to choose", choices
     yield "All metrics, means over batches", [tables.metrics_table(run), *tables.labels(run)]
     yield f"Where the time of {run.own.policy} goes", [tables.breakdown_table(run)]
@@ -59,11 +60,16 @@ def advice(run: StoredRun) -> Iterator[str]:
 
 def _simplest(run: StoredRun, kind: StoredPolicy) -> StoredPolicy:
     """The first policy as fast as any with the same attention and decisions."""
-    own = [policy for policy in run.policies if not policy.is_bound]
-    wanted = (kind.replays, kind.attention)
-    alike = [policy for policy in own if (policy.replays, policy.attention) == wanted]
-    most_s = (1 + SAME) * min(policy.seconds_per_video for policy in alike)
-    return next(policy for policy in alike if policy.seconds_per_video <= most_s)
+    same_quality = [
+        policy
+        for policy in run.policies
+        if not policy.is_bound
+        and policy.replays == kind.replays
+        and policy.attention == kind.attention
+    ]
+    fastest_s = min(policy.seconds_per_video for policy in same_quality)
+    most_s = (1 + SAME) * fastest_s
+    return next(policy for policy in same_quality if policy.seconds_per_video <= most_s)
 
 
 def expected_figure(run: StoredRun) -> tuple[str, str, str]:
@@ -74,13 +80,20 @@ def expected_figure(run: StoredRun) -> tuple[str, str, str]:
     Raises:
         InputError: The run was stored by a carsim that expected nothing of single policies.
     """
-    name, unit = "expected_seconds_per_video", "s"
     if run.video.kind == "text":
-        name, unit = "expected_tokens_per_s", "tokens/s"
-    names = (name, *INTERVALS[name])
-    value, low, high = (METRICS[each].text(run.own[each]) for each in names)
-    mark = "; its fast end is the data-sheet peak" if fast_end_is_peak(run) else ""
-    return value, unit, f"{low} to {high} {unit}: 90 % interval from {run.expected.title}{mark}"
+        metric = "expected_tokens_per_s"
+        unit = "tokens/s"
+    else:
+        metric = "expected_seconds_per_video"
+        unit = "s"
+    low_metric, high_metric = INTERVALS[metric]
+    value = METRICS[metric].text(run.own[metric])
+    low = METRICS[low_metric].text(run.own[low_metric])
+    high = METRICS[high_metric].text(run.own[high_metric])
+    interval = f"{low} to {high} {unit}: 90 % interval from {run.expected.title}"
+    if fast_end_is_peak(run):
+        interval += "; its fast end is the data-sheet peak"
+    return value, unit, interval
 
 
 def fast_end_is_peak(run: StoredRun) -> bool:
@@ -97,7 +110,8 @@ def fast_end_is_peak(run: StoredRun) -> bool:
 
 def on_a_board(known: Expected) -> str:
     """The factor on times that a real board is expected to need."""
-    low, high = number(known.low), number(known.high)
+    low = number(known.low)
+    high = number(known.high)
     return (
         f"Metrics whose names lack expected_ are as simulated. On a board, expect "
         f"{number(known.factor)} times the time ({low}, or the peak of memories and arrays, to "
@@ -106,14 +120,19 @@ def on_a_board(known: Expected) -> str:
 
 
 def _timed(policy: StoredPolicy) -> str:
+    """A policy with its time."""
     return f"{policy.policy} ({policy.text('seconds_per_video')} s)"
 
 
 def _approximations(policy: StoredPolicy, dense: StoredPolicy) -> str:
-    ratio = f"replay of {policy.text('replay_eligible')} of the decisions after frame 0"
-    parts = [ratio] * policy.replays
-    parts += [f"{policy.attention['kind']} attention"] * (policy.attention != dense.attention)
-    return " and ".join(parts) or "it"
+    """What a policy leaves out of the computation, in words."""
+    approximations = []
+    if policy.replays:
+        ratio = policy.text("replay_eligible")
+        approximations.append(f"replay of {ratio} of the decisions after frame 0")
+    if policy.attention != dense.attention:
+        approximations.append(f"{policy.attention['kind']} attention")
+    return " and ".join(approximations) or "it"
 
 
 def bandwidths(run: StoredRun) -> tuple[str, str]:
@@ -127,19 +146,20 @@ def bandwidths(run: StoredRun) -> tuple[str, str]:
 
 def _roofline(run: StoredRun) -> str:
     """A decode step if its bytes or its products alone took time."""
-    own = run.own
+    policy = run.own
     return (
-        f"Roofline: a decode step of all sequences takes {own.text('ms_per_token')} ms. Its "
-        f"{own.text('step_gb')} GB alone would take {own.text('bandwidth_only_ms')} ms, its "
-        f"{own.text('step_gmacs')} GMACs alone {own.text('compute_only_ms')} ms."
+        f"Roofline: a decode step of all sequences takes {policy.text('ms_per_token')} ms. Its "
+        f"{policy.text('step_gb')} GB alone would take {policy.text('bandwidth_only_ms')} ms, its "
+        f"{policy.text('step_gmacs')} GMACs alone {policy.text('compute_only_ms')} ms."
     )
 
 
 def fullest(run: StoredRun) -> list[tuple[str, float]]:
     """Resources of board and memories by their share in use, buffers left out: they may be full."""
-    shares = [
-        (row.what, row.share)
-        for row in run.fit
-        if row.available and (row.unit != "B" or row.what.startswith("memory "))
-    ]
-    return sorted(shares, key=lambda each: (each[1], each[0]), reverse=True)
+    shares = []
+    for row in run.fit:
+        is_buffer = row.unit == "B" and not row.what.startswith("memory ")
+        if row.available and not is_buffer:
+            shares.append((row.what, row.share))
+    shares.sort(key=lambda resource_and_share: resource_and_share[::-1], reverse=True)
+    return shares

@@ -1,5 +1,6 @@
 """The value of a field that a target needs, in words: the answer, its neighbours, and the range."""
 
+import math
 from collections.abc import Iterator
 
 from carsim.base.text import Table, count, number
@@ -25,25 +26,28 @@ def solution_sections(solution: Solution, what: str, assumed: str = "") -> Itera
         what: Design and workload in words.
         assumed: What is assumed of the design, in one line; may be empty.
     """
-    target, levels = solution.target.text, solution.levels
-    said = [assumed] if assumed else []
-    first, last = levels[0].value, levels[-1].value
-    within = f"{count(len(levels), 'value')} from {_value(first)} to {_value(last)}"
+    target = solution.target.text
+    levels = solution.levels
+    assumptions = [assumed] if assumed else []
+    values = f"from {_value(levels[0].value)} to {_value(levels[-1].value)}"
+    within = f"{count(len(levels), 'value')} {values}"
     if solution.answer is None:
-        best = _nearest(solution)
+        nearest = _nearest(solution)
         lines = [f"Tried: {within}. {_certainty(solution)}"]
-        if best is not None:
-            lines.insert(0, f"The nearest: {_value(best.value)} ({_figures(solution, best)}).")
-        lines[1:1] = said
+        if nearest is not None:
+            figures = _figures(solution, nearest)
+            lines.insert(0, f"The nearest: {_value(nearest.value)} ({figures}).")
+        lines[1:1] = assumptions  # behind the first line
         yield f"No value of {solution.field} tried reaches {target} ({what})", lines
     elif all(level.meets for level in levels):
         title = f"Every value of {solution.field} tried reaches {target} ({what})"
         limit = f"Tried: {within}. The target does not limit it: give a stricter one."
-        yield title, [limit, *said]
+        yield title, [limit, *assumptions]
     else:
         title = f"{solution.field} = {_value(solution.answer.value)} reaches {target} ({what})"
-        figures, *more = _answer(solution, solution.answer)
-        yield title, [figures, *said, *more, f"Tried: {within}."]
+        lines = list(_answer(solution, solution.answer))
+        lines[1:1] = assumptions
+        yield title, [*lines, f"Tried: {within}."]
     yield "Values", [_table(solution)]
     notes = [TIMES_ALONE]
     if isinstance(solution.present, int | float):
@@ -81,7 +85,8 @@ def _certainty(solution: Solution) -> str:
 
 def _range(stretch: Stretch) -> str:
     """Values that reach the target, in words, and what stops them above."""
-    first, last = _value(stretch.first.value), _value(stretch.last.value)
+    first = _value(stretch.first.value)
+    last = _value(stretch.last.value)
     words = first if first == last else f"from {first} to {last}"
     if stretch.after is not None and stretch.after.problem:
         words += f" ({_value(stretch.after.value)} {_state(stretch.after)})"
@@ -115,32 +120,35 @@ def _nearest(solution: Solution) -> Level | None:
 
 def _table(solution: Solution) -> Table:
     """The answer with its neighbours, and some values of the whole range."""
-    levels = [*solution.levels]
-    step = max(1, -(-len(levels) // MOST_ROWS))
-    places = {*range(0, len(levels), step), len(levels) - 1}
-    strong = -1
+    levels = list(solution.levels)
+    last = len(levels) - 1
+    step = max(1, math.ceil(len(levels) / MOST_ROWS))
+    shown = {*range(0, len(levels), step), last}
+    answer = None
     if solution.answer is not None:
-        place = levels.index(solution.answer)
-        places |= {n for n in (place - 1, place, place + 1) if 0 <= n < len(levels)}
-        strong = sorted(places).index(place)
-    names = sorted(solution.target.names)
-    headings = (solution.field.rpartition(".")[2], "target", *(METRICS[n].heading for n in names))
+        answer = levels.index(solution.answer)
+        shown |= {max(0, answer - 1), answer, min(last, answer + 1)}
+    metrics = [METRICS[name] for name in sorted(solution.target.names)]
     rows = []
-    for place in sorted(places):
-        level = levels[place]
+    strong = []
+    for number_of_row, index in enumerate(sorted(shown)):
+        level = levels[index]
         figures = level.figures or {}
-        cells = (METRICS[name].text(figures.get(name)) for name in names)
-        rows.append((_value(level.value), _state(level), *cells))
-    marks = frozenset({strong}) if strong >= 0 else frozenset()
-    return Table(headings, tuple(rows), text_columns=2, strong=marks)
+        texts = [metric.text(figures.get(metric.name)) for metric in metrics]
+        rows.append((_value(level.value), _state(level), *texts))
+        if index == answer:
+            strong.append(number_of_row)
+    field = solution.field.rpartition(".")[2]
+    headings = (field, "target", *(metric.heading for metric in metrics))
+    return Table(headings, tuple(rows), text_columns=2, strong=frozenset(strong))
 
 
 def _figures(solution: Solution, level: Level) -> str:
     """Metrics of the target at a value."""
     figures = level.figures or {}
-    return ", ".join(
-        f"{name} {METRICS[name].text(figures.get(name))}" for name in sorted(solution.target.names)
-    )
+    names = sorted(solution.target.names)
+    texts = [f"{name} {METRICS[name].text(figures.get(name))}" for name in names]
+    return ", ".join(texts)
 
 
 def _value(value: float) -> str:

@@ -6,7 +6,7 @@ as they are. Keys that a later carsim adds are ignored.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from carsim.account.elasticity import Elasticity
 from carsim.account.limits import PhaseLimit
 from carsim.account.row import RowResult
+from carsim.account.totals import PhaseTotals
 from carsim.base.errors import InputError
 from carsim.base.files import read_json
 from carsim.base.plugins import plugin_gap
@@ -304,16 +305,16 @@ class StoredRun(_Part):
 
 def stored(report: Report) -> StoredRun:
     """A report as if it had been written and read back."""
-    design, chosen, fit = report.design, report.chosen, report.fit
+    design = report.design
+    chosen = report.chosen
+    fit = report.fit
     plan = chosen.simulation.plan
-    known = design.expected
-    tested = coverage_of(known.pool)
-    low, high = map(float, plan.hw.bandwidth_interval)
-    board = design.board
-    remarks = bandwidth_remarks(board.memories, board.fabric_clock_mhz)
-    beyond = design.extrapolations(plan.video.prompt_tokens + 1, plan.video.max_context)
-    warnings = [rows_left_out(report), computed_in_vain(report), *beyond, *remarks, *fit.warnings]
-    uses = {use.memory: use for use in fit.memories}
+    coverage = coverage_of(design.expected.pool)
+    bandwidth_interval = None
+    if chosen.latency_factors:
+        low, high = plan.hw.bandwidth_interval
+        bandwidth_interval = (float(low), float(high))
+    use_of_memory = {use.memory: use for use in fit.memories}
     return _part(
         StoredRun,
         report,
@@ -328,9 +329,11 @@ def stored(report: Report) -> StoredRun:
         resampling_seed=report.seed,
         manifest=Manifest(**manifest(report.command, design)),
         fidelity=plan.phases.fidelity,
-        warnings=tuple(filter(None, warnings)),
+        warnings=tuple(_warnings(report)),
         result=design.machine.overheads.label,
-        expected=_part(StoredExpected, known, tested=tested.rows, inside=tested.inside),
+        expected=_part(
+            StoredExpected, design.expected, tested=coverage.rows, inside=coverage.inside
+        ),
         notes=tuple(notes_of(report)),
         schedule_note=schedule_note(report),
         video=_part(StoredVideo, plan.video, frames=plan.video.n_frames, steps=plan.n_steps),
@@ -341,33 +344,56 @@ def stored(report: Report) -> StoredRun:
         head_s=report.head_seconds,
         latency_without_head_s=chosen.body_latency_s,
         latency_with_head_s=chosen.body_latency_s + report.head_seconds,
-        bandwidth_interval=(low, high) if chosen.latency_factors else None,
+        bandwidth_interval=bandwidth_interval,
         policies=tuple(_policy(row, report) for row in report.rows),
-        memories=tuple(_memory(path, uses[path.name]) for path in plan.hw.paths),
+        memories=tuple(_memory(path, use_of_memory[path.name]) for path in plan.hw.paths),
         fit=fit.rows,
         resolved_design=design.model_dump(mode="json"),
     )
 
 
+def _warnings(report: Report) -> Iterator[str]:
+    """Warnings about what was asked, about the model, and about the design."""
+    design = report.design
+    video = report.chosen.simulation.plan.video
+    for warning in (rows_left_out(report), computed_in_vain(report)):
+        if warning:
+            yield warning
+    yield from design.extrapolations(video.prompt_tokens + 1, video.max_context)
+    yield from bandwidth_remarks(design.board.memories, design.board.fabric_clock_mhz)
+    yield from report.fit.warnings
+
+
 def _part(model: type[Part], *sources: object, **fields: Any) -> Part:
-    """A model with the fields that are given, and others from the first source that has each."""
-    for name in model.model_fields.keys() - fields.keys():
-        fields[name] = next(getattr(each, name) for each in sources if hasattr(each, name))
-    return model(**fields)
+    """A stored object, whose fields have the names of those that they are taken from.
+
+    Args:
+        model: Class of the stored object.
+        sources: Objects with attributes of these names; the first that has an attribute counts.
+        fields: Values of fields that no source has, or has in another form.
+    """
+    values = dict(fields)
+    for name in model.model_fields:
+        if name not in fields:
+            values[name] = next(
+                getattr(source, name) for source in sources if hasattr(source, name)
+            )
+    return model.model_validate(values)
 
 
 def _memory(path: MemoryPath, use: MemoryUse) -> StoredMemory:
-    contents = {each.content: each.nbytes for each in use.contents}
+    """Rates of a memory, and what it holds."""
+    contents = {content.content: content.nbytes for content in use.contents}
     return _part(StoredMemory, path, use, contents_bytes=contents)
 
 
 def _policy(row: RowResult, report: Report) -> StoredPolicy:
-    metrics: dict[str, Any] = {
-        name: value
-        for name, value in figures(row, report).items()
-        if name not in RESOURCES or name in report.fit.counts  # none of other technologies
-    }
-    moved = {name: nbytes / GB / row.videos for name, nbytes in row.dram_bytes.items()}
+    """A row of the comparison, with all its metrics as further fields."""
+    metrics = figures(row, report)
+    for resource in RESOURCES:
+        if resource not in report.fit.counts:  # it is one of another technology
+            metrics.pop(resource, None)
+    moved_gb = {name: nbytes / GB / row.videos for name, nbytes in row.dram_bytes.items()}
     cycles = None if row.is_bound else tuple(row.simulation.batch_cycles.tolist())
     return _part(
         StoredPolicy,
@@ -378,7 +404,7 @@ def _policy(row: RowResult, report: Report) -> StoredPolicy:
         decisions_source=row.batches.source,
         latency_cycles_by_batch=cycles,
         memory_utilisation_by_memory=row.ddr_utilisation,
-        memory_gb_per_video_by_memory=moved,
+        memory_gb_per_video_by_memory=moved_gb,
         energy_parts_per_video_j=_joules(row.energy_parts_per_video),
         energy_parts_per_token_j=_joules(row.energy_parts_per_token),
         breakdown_s=row.seconds_by_category,
@@ -392,8 +418,13 @@ def _joules(energy: EnergyReport) -> dict[str, StoredEnergyPart]:
     """Joules by component."""
     joules = {}
     for component in energy.components:
-        ends = {"value": component.value_j, "low": component.low_j, "high": component.high_j}
-        joules[component.component] = _part(StoredEnergyPart, component, **ends)
+        joules[component.component] = _part(
+            StoredEnergyPart,
+            component,
+            value=component.value_j,
+            low=component.low_j,
+            high=component.high_j,
+        )
     return joules
 
 
@@ -401,27 +432,36 @@ def _stages(row: RowResult) -> tuple[StoredStage, ...]:
     """What a policy works while it reads the prompt, and while it decodes."""
     if row.is_bound:
         return ()
-    totals = row.simulation.totals
-    names = [path.name for path in row.simulation.plan.hw.paths]
+    prompt = [total for phase, total in row.simulation.totals.items() if phase == "prefill"]
+    decoding = [total for phase, total in row.simulation.totals.items() if phase != "prefill"]
+    stages = [_stage("prompt", prompt, row), _stage("decoding", decoding, row)]
+    return tuple(stage for stage in stages if stage is not None)
+
+
+def _stage(
+    name: Literal["prompt", "decoding"], totals: Sequence[PhaseTotals], row: RowResult
+) -> StoredStage | None:
+    """The work of a stage; None if it takes no time.
+
+    Args:
+        name: The stage.
+        totals: Sums over each kind of phase that it has.
+        row: The policy.
+    """
+    cycles = sum(total.cycles for total in totals)
+    if not cycles:
+        return None
     clock_hz = row.design.board.fabric_clock_mhz * 1e6
-    phases = {
-        "prompt": [total for phase, total in totals.items() if phase == "prefill"],
-        "decoding": [total for phase, total in totals.items() if phase != "prefill"],
-    }
-    stages = []
-    for stage, parts in phases.items():
-        cycles = sum(part.cycles for part in parts)
-        if cycles:
-            moved = [sum(of) / GB for of in zip(*(part.dram_bytes for part in parts), strict=True)]
-            stages.append(
-                StoredStage(
-                    stage=stage,  # type: ignore[arg-type]
-                    seconds=cycles / clock_hz,
-                    gmacs=sum(part.macs for part in parts) / 1e9,
-                    memory_gb=dict(zip(names, moved, strict=True)),
-                )
-            )
-    return tuple(stages)
+    memory_gb = {}
+    for index, path in enumerate(row.simulation.plan.hw.paths):
+        nbytes = sum(total.dram_bytes[index] for total in totals)
+        memory_gb[path.name] = nbytes / GB
+    return StoredStage(
+        stage=name,
+        seconds=cycles / clock_hz,
+        gmacs=sum(total.macs for total in totals) / 1e9,
+        memory_gb=memory_gb,
+    )
 
 
 def _blocks(row: RowResult) -> tuple[StoredBlock, ...]:
@@ -435,14 +475,13 @@ def _blocks(row: RowResult) -> tuple[StoredBlock, ...]:
         if phase == "prefill" or not total.cycles:
             continue
         moved_gb = [nbytes / GB for nbytes in total.dram_bytes]
-        blocks.append(
-            StoredBlock(
-                block=phase,
-                seconds=total.cycles / clock_hz,
-                gmacs=total.macs / 1e9,
-                memory_gb=dict(zip(names, moved_gb, strict=True)),
-            )
+        block = StoredBlock(
+            block=phase,
+            seconds=total.cycles / clock_hz,
+            gmacs=total.macs / 1e9,
+            memory_gb=dict(zip(names, moved_gb, strict=True)),
         )
+        blocks.append(block)
     return tuple(blocks)
 
 
@@ -467,9 +506,11 @@ def read_run(folder: str | Path) -> StoredRun:
         InputError: No folder of a run, or one that is broken; one line.
     """
     path = Path(folder) / SUMMARY
-    document, place = read_json(path, MAX_BYTES, AGAIN), str(path)
-    if (found := document.get("schema_version")) != SCHEMA_VERSION:
-        problem = f"is of version {found!r:.40}; this carsim reads {SCHEMA_VERSION}"
+    place = str(path)
+    document = read_json(path, MAX_BYTES, AGAIN)
+    schema_version = document.get("schema_version")
+    if schema_version != SCHEMA_VERSION:
+        problem = f"is of version {schema_version!r:.40}; this carsim reads {SCHEMA_VERSION}"
         cure = "run again with this carsim, or read it with the one that wrote it"
         raise InputError(place, problem, cure)
     if document.get(CHECKSUM) != _checksum(document):
@@ -482,5 +523,6 @@ def read_run(folder: str | Path) -> StoredRun:
 
 
 def _checksum(document: dict[str, Any]) -> str:
-    others = {key: value for key, value in document.items() if key != CHECKSUM}
-    return sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()[:16]
+    """Checksum of all fields of a document but the checksum itself."""
+    content = {key: value for key, value in document.items() if key != CHECKSUM}
+    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

@@ -52,13 +52,14 @@ class StoredStudy:
     @classmethod
     def of(cls, store: Store) -> "StoredStudy":
         """The study of a store."""
-        facts = store.facts | ({"within": None} if store.damaged else {})
-        axes, constraints = tuple(facts["axes"]), tuple(facts["constraints"])
+        facts = dict(store.facts)
+        if store.damaged:
+            facts["within"] = None  # nothing is proven of a store that has lost points
         return cls(
             facts=facts,
-            axes=axes,
+            axes=tuple(facts["axes"]),
             objectives=own_objectives(facts),
-            constraints=constraints,
+            constraints=tuple(facts["constraints"]),
             frame=frame_of(store),
             damaged=tuple(store.damaged),
             within=facts.get("within") or 0.0,
@@ -75,13 +76,28 @@ class StoredStudy:
         Raises:
             InputError: A sweep has left points out that may be on another front.
         """
-        wanted, known = dict(objectives or self.objectives), directions(self.objectives).items()
-        limits = [Expression(text, "constraint").limited.items() for text in constraints]
-        is_own = wanted == self.objectives and not constraints
-        is_known = self.facts["kind"] == "front" and wanted.items() <= self.objectives.items()
-        if not is_own and not (is_known and all(each and each <= known for each in limits)):
+        wanted = dict(objectives or self.objectives)
+        is_unchanged = wanted == self.objectives and not constraints
+        if not is_unchanged and not self._answers(wanted, constraints):
             self.check_whole()
         return replace(self, objectives=wanted, constraints=(*self.constraints, *constraints))
+
+    def _answers(self, objectives: Mapping[str, str], constraints: Sequence[str]) -> bool:
+        """Whether this front has the front of these objectives within these constraints.
+
+        Args:
+            objectives: Metric -> ``min`` or ``max``.
+            constraints: Further conditions.
+        """
+        if self.facts["kind"] != "front" or not objectives.items() <= self.objectives.items():
+            return False
+        own_directions = directions(self.objectives).items()
+        for text in constraints:
+            # Metric -> direction that a limit pushes it to; empty if it is not such a limit.
+            limited = Expression(text, "constraint").limited
+            if not limited or not limited.items() <= own_directions:
+                return False
+        return True
 
     def check_whole(self) -> None:
         """Refuse a sweep that has left points out where these may be better than all others.
@@ -90,11 +106,11 @@ class StoredStudy:
             InputError: It has.
         """
         if self.is_part:
-            have, total = len(self.frame), self.facts["points"]
-            problem = f"has {have:,} of {total:,} points, and others may be better there"
+            points = f"{len(self.frame):,} of {self.facts['points']:,} points"
             cure = "write them into the study, and sweep to a new folder"
-            cure = cure if self.is_proven else f"finish the sweep, or {cure}"
-            raise InputError(self.name, problem, cure)
+            if not self.is_proven:
+                cure = f"finish the sweep, or {cure}"
+            raise InputError(self.name, f"has {points}, and others may be better there", cure)
 
     @property
     def is_part(self) -> bool:
@@ -137,8 +153,12 @@ class StoredStudy:
     @property
     def outcome(self) -> str:
         """Points by status, in words."""
-        each = ((self.counts[key], meaning) for key, meaning in MEANINGS.items())
-        return ", ".join(f"{n:,} {meaning}" for n, meaning in each if n)
+        texts = []
+        for status, meaning in MEANINGS.items():
+            points = self.counts[status]
+            if points:
+                texts.append(f"{points:,} {meaning}")
+        return ", ".join(texts)
 
     @cached_property
     def fitting(self) -> "pd.DataFrame":
@@ -164,11 +184,12 @@ class StoredStudy:
         Raises:
             InputError: An objective or a constraint that is none.
         """
-        kept, own = self.counted, own_objectives(self.facts)
+        candidates = self.counted
+        stored_objectives = own_objectives(self.facts)
         try:
-            if self.objectives.items() < own.items():
-                kept = pareto(kept, own).drop(columns="knee")
-            return pareto(kept, self.objectives)
+            if self.objectives.items() < stored_objectives.items():
+                candidates = pareto(candidates, stored_objectives).drop(columns="knee")
+            return pareto(candidates, self.objectives)
         except InputError as error:
             if error.place == "objectives":  # nothing counts
                 return self.counted.head(0).assign(knee=False)
@@ -182,15 +203,16 @@ class StoredStudy:
         equal to it in all objectives, or that it is worse than by at most ``within`` in each. The
         knee is among them.
         """
-        found = self.front
-        if found.empty:
-            return found.assign(alike=0)
-        signs = directions(self.objectives)
-        values = found[[*signs]].to_numpy(float) * [*signs.values()]
-        knee = int(np.flatnonzero(found["knee"])[0])
-        stands_for = families(values, self.within, knee)
-        places, alike = np.unique(stands_for, return_counts=True)
-        return found.iloc[places].assign(alike=alike)
+        front = self.front
+        if front.empty:
+            return front.assign(alike=0)
+        sign_of_metric = directions(self.objectives)
+        signs = list(sign_of_metric.values())
+        values = front[list(sign_of_metric)].to_numpy(float) * signs  # [points, objectives]
+        knee = int(np.flatnonzero(front["knee"])[0])
+        representative_of_point = families(values, self.within, knee)
+        rows, point_counts = np.unique(representative_of_point, return_counts=True)
+        return front.iloc[rows].assign(alike=point_counts)
 
     @cached_property
     def policies(self) -> tuple[str, ...]:

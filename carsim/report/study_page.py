@@ -47,20 +47,28 @@ def study_page(study: StoredStudy, links: Sequence[str]) -> str:
 
 
 def _title(name: str) -> str:
+    """A metric or an axis, without its unit."""
     return METRICS[name].title if name in METRICS else axis_title(name)
 
 
 def _tiles(study: StoredStudy) -> Iterator[tuple[str, str, str]]:
-    front, titles = study.front, [_title(name) for name in study.objectives]
+    """Headline figures: label, value and note of each."""
+    front = study.front
+    titles = [_title(name) for name in study.objectives]
     yield "points", f"{len(study.frame):,}", f"{study.counts['ok']:,} fit their board"
     yield "on the front", f"{len(front):,}", ", ".join(titles)
-    for name, way in study.objectives.items() if len(front) else ():
-        best, knee = (text_of(name, v) for v in (front[name].agg(way), study.knee[name].item()))
+    if front.empty:
+        return
+    for name, direction in study.objectives.items():
+        best = text_of(name, front[name].agg(direction))
+        knee = text_of(name, study.knee[name].item())
         yield f"best {heading(name)}", best, f"at the knee {knee}"
 
 
 def _answer(study: StoredStudy) -> Iterator[str]:
-    front, ways = study.front, _ways(study)
+    """The answer in sentences: points, assumptions, and the front."""
+    front = study.front
+    ways = _ways(study)
     yield f"{count(len(study.frame), 'point')}: {study.outcome}."
     if study.assumed:
         yield study.assumed
@@ -72,10 +80,15 @@ def _answer(study: StoredStudy) -> Iterator[str]:
 
 
 def _ways(study: StoredStudy) -> str:
-    return ", ".join(f"{BETTER[way]} {_title(name)}" for name, way in study.objectives.items())
+    """The objectives, each with its direction."""
+    texts = []
+    for name, direction in study.objectives.items():
+        texts.append(f"{BETTER[direction]} {_title(name)}")
+    return ", ".join(texts)
 
 
 def _asked(study: StoredStudy) -> Iterator[tuple[str, str]]:
+    """Terms of what was asked, each with its text."""
     yield "objectives", _ways(study)
     if study.constraints:
         yield "constraints", "; ".join(study.constraints)
@@ -88,14 +101,17 @@ def _asked(study: StoredStudy) -> Iterator[tuple[str, str]]:
 
 def _misfits(study: StoredStudy) -> Table:
     """Reasons with their numbers left out, an example each."""
-    found: dict[tuple[str, str], list[str]] = {}
+    examples: dict[tuple[str, str], list[str]] = {}
     wrong = study.frame[study.frame["status"] != "ok"]
-    for status, reason in zip(wrong["status"], wrong["reason"].astype(str), strict=True):
-        for part in reason.split("; ") if status == "misfit" else [reason]:
-            found.setdefault((status, part.partition(":")[0]), []).append(part)
-    ranked = sorted(found.items(), key=lambda item: -len(item[1]))[:MOST_REASONS]
-    rows = (
-        (status, parts[0], Figure(f"{len(parts):,}", float(len(parts))))
-        for (status, _), parts in ranked
-    )
+    for status, text in zip(wrong["status"], wrong["reason"].astype(str), strict=True):
+        # A design can lack several resources.
+        reasons = text.split("; ") if status == "misfit" else [text]
+        for reason in reasons:
+            subject = reason.partition(":")[0]
+            examples.setdefault((status, subject), []).append(reason)
+    most_first = sorted(examples.items(), key=lambda item: -len(item[1]))
+    rows = []
+    for (status, _), reasons in most_first[:MOST_REASONS]:
+        points = len(reasons)
+        rows.append((status, reasons[0], Figure(f"{points:,}", float(points))))
     return Table(("status", "for example", "points"), tuple(rows), text_columns=2)

@@ -29,22 +29,24 @@ def target_sections(wanted: Wanted, answer: Answer) -> Iterator[Section]:
         wanted: What was asked for.
         answer: What the search found and proved.
     """
-    what = f"{wanted.target.text} for {wanted.what} of {wanted.model}"
+    goal = f"{wanted.target.text} for {wanted.what} of {wanted.model}"
     best = answer.best
     cheaper = [machine for machine in answer.machines if not machine.reaches]
     if best is not None:
-        title = f"Least {wanted.minimise} with {what}: {best.machine}"
-        first, *more = _lines(wanted, best)
-        yield title, [first, assumed_of_machine(best), *more, _proof(wanted, answer)]
-        others = [m for m in answer.machines if m.reaches and m.preset != best.preset]
-        for other in others[:1]:
-            yield f"Runner-up: {other.machine}", _lines(wanted, other)
+        lines = _lines(wanted, best)
+        lines.insert(1, assumed_of_machine(best))
+        lines.append(_proof(wanted, answer))
+        yield f"Least {wanted.minimise} with {goal}: {best.machine}", lines
+        reaching = [machine for machine in answer.machines if machine.reaches]
+        on_other_boards = [machine for machine in reaching if machine.preset != best.preset]
+        for machine in on_other_boards[:1]:
+            yield f"Runner-up: {machine.machine}", _lines(wanted, machine)
         most = best.value(wanted.minimise)
         cheaper = [machine for machine in cheaper if machine.value(wanted.minimise) < most]
     elif answer.is_closed:
-        yield f"No machine reaches {what}", [_proof(wanted, answer)]
+        yield f"No machine reaches {goal}", [_proof(wanted, answer)]
     else:
-        yield f"No machine that was tried reaches {what}", [_proof(wanted, answer)]
+        yield f"No machine that was tried reaches {goal}", [_proof(wanted, answer)]
     if cheaper:
         yield _nearest(wanted, cheaper, with_less=best is not None)
     yield "Notes", [f"- {note}" for note in _notes(wanted, answer)]
@@ -71,20 +73,21 @@ def _nearest(
 
 def _proof(wanted: Wanted, answer: Answer) -> str:
     """What is proven of the machines that were not simulated."""
-    size, tried = _many(answer.size), count(answer.simulated, "machine")
+    size = _many(answer.size)
+    tried = count(answer.simulated, "machine")
     if answer.is_closed:
-        what = "all others" if answer.best else "all"
-        return f"Proof: {tried} simulated; bounds rule out {what} of {size} in the space."
-    begin = f"Best of {tried} tried, of {size} in the space"
+        ruled_out = "all others" if answer.best else "all"
+        return f"Proof: {tried} simulated; bounds rule out {ruled_out} of {size} in the space."
+    tried_of_space = f"Best of {tried} tried, of {size} in the space"
     if answer.best is None:
         return (
-            f"{begin}. Bounds do not rule out the others: a machine that reaches the target may "
-            "exist."
+            f"{tried_of_space}. Bounds do not rule out the others: a machine that reaches the "
+            "target may exist."
         )
     if answer.least <= 0:
-        return f"{begin}. Bounds do not rule out a better one."
+        return f"{tried_of_space}. Bounds do not rule out a better one."
     least = METRICS[wanted.minimise].text(answer.least)
-    return f"{begin}. Bounds prove that none has {wanted.minimise} below {least}."
+    return f"{tried_of_space}. Bounds prove that none has {wanted.minimise} below {least}."
 
 
 def _notes(wanted: Wanted, answer: Answer) -> Iterator[str]:
@@ -135,23 +138,23 @@ def _on_boards(answer: Answer) -> Iterator[str]:
     presets: dict[Expected, list[str]] = {}
     for tried in answer.machines:
         presets.setdefault(tried.design.expected, []).append(tried.preset)
-    for known, of_factor in presets.items():
-        names = f" ({', '.join(dict.fromkeys(of_factor))})" if len(presets) > 1 else ""
-        yield f"{on_a_board(known)}{names}. A target may name expected_ metrics."
+    for expected, boards in presets.items():
+        names = f" ({', '.join(dict.fromkeys(boards))})" if len(presets) > 1 else ""
+        yield f"{on_a_board(expected)}{names}. A target may name expected_ metrics."
 
 
 def _lines(wanted: Wanted, tried: SizedMachine) -> list[str | Table]:
     """A machine in a few lines, arithmetic included."""
-    design, machine = tried.design, tried.design.machine
-    used, busy = tried.value("memory_utilisation"), tried.value("mac_utilisation")
-    gbps = tried.gbps
-    peak = tried.value("macs_per_cycle") * design.board.fabric_clock_mhz / 1e6
-    names = [*sorted(wanted.target.names), wanted.minimise, "cost_usd", "area_mm2"]
-    figures = ", ".join(
-        f"{name} {interval_text(name, tried.figures.__getitem__)}"
-        for name in dict.fromkeys([*names, "average_power_w"])
-        if tried.figures[name] is not None
-    )
+    design = tried.design
+    machine = design.machine
+    memory_share = tried.value("memory_utilisation")
+    array_share = tried.value("mac_utilisation")
+    peak_gbps = tried.gbps
+    peak_tmacs = tried.value("macs_per_cycle") * design.board.fabric_clock_mhz / 1e6
+    names = [*sorted(wanted.target.names), wanted.minimise]
+    names += ["cost_usd", "area_mm2", "average_power_w"]
+    known_names = [name for name in dict.fromkeys(names) if tried.figures[name] is not None]
+    figures = [f"{name} {interval_text(name, tried.figures.__getitem__)}" for name in known_names]
     limits = ", ".join(f"{limit} {percent(share)}" for limit, share in tried.limits.items())
     prices = ", ".join(f"{price.part} {price.value:.1f}" for price in tried.prices)
     buffers = (
@@ -162,13 +165,14 @@ def _lines(wanted: Wanted, tried: SizedMachine) -> list[str | Table]:
     if machine.vector.exponentials_per_cycle:
         lanes += f", {count(machine.vector.exponentials_per_cycle, 'exponential')} per cycle"
     lines: list[str | Table] = [
-        figures,
+        ", ".join(figures),
         f"{machine.text}, {lanes}, "
         f"{number(design.board.fabric_clock_mhz)} MHz; mapping {machine.mapping}; "
         f"{count(design.policy.batch, 'row')} at once",
         buffers,
-        f"memory: {number(used * gbps)} of {number(gbps)} GB/s ({percent(used)}); arrays: "
-        f"{number(busy * peak)} of {number(peak)} TMAC/s; limits: {limits}",
+        f"memory: {number(memory_share * peak_gbps)} of {number(peak_gbps)} GB/s "
+        f"({percent(memory_share)}); arrays: {number(array_share * peak_tmacs)} of "
+        f"{number(peak_tmacs)} TMAC/s; limits: {limits}",
     ]
     if prices:
         lines.append(f"USD: {prices}")

@@ -190,7 +190,7 @@ class Wish:
         rounded to 16.
         """
         model = self.smallest.model
-        weight_bits = max(each.bits for each in model.multiplied(with_head=True))
+        weight_bits = max(weights.bits for weights in model.multiplied(with_head=True))
         if model.activations.bits > 8 or weight_bits > 8:
             return PRECISIONS[16][0]
         return PRECISIONS[8 if weight_bits > 4 else 4][0]
@@ -241,7 +241,7 @@ class Wish:
         contents = self._contents(choice, usual, keeps=self.keeps_precision)
         if self.keeps_precision:
             array = contents["machine"]["array"]
-            contents["machine"]["array"] = {**array, "arithmetic": self._arithmetic_of_model}
+            contents["machine"]["array"] = array | {"arithmetic": self._arithmetic_of_model}
         return contents
 
     def _contents(
@@ -265,15 +265,16 @@ class Wish:
             "activation_buffer_kib": 16,
             "mapping": choice.mapping,
         }
-        chosen = {**usual, "machine": machine}
+        chosen: dict[str, Mapping[str, Any]] = {**usual, "machine": machine}
         if not keeps:
             chosen["model"] = {**formats, "activations": {"bits": max(8, choice.bits)}}
-        sections = {
-            name: {**given, **section, **given}
-            for name, section in chosen.items()
-            if isinstance(given := self.written.get(name, {}), Mapping)
-        }
-        return {**self.written, **sections}
+        contents = dict(self.written)
+        for name, section in chosen.items():
+            written = self.written.get(name, {})
+            if isinstance(written, Mapping):
+                # Keys of the file stand first, and keep their values.
+                contents[name] = {**written, **section, **written}
+        return contents
 
 
 def _softmax_unit(choice: Choice) -> dict[str, int]:
@@ -310,9 +311,9 @@ def completed(wish: Wish) -> Design:
     """
     wish = replace(wish, as_in_file=True)
     best, tried = first_design(wish)
-    described = {"description": " ".join(reasons(wish, best, tried))}
-    chosen = dict.fromkeys(wish.chosen_fields, "chosen by carsim")
-    return best.design.model_copy(update=described).with_sources(chosen)
+    description = " ".join(reasons(wish, best, tried))
+    design = best.design.model_copy(update={"description": description})
+    return design.with_sources(dict.fromkeys(wish.chosen_fields, "chosen by carsim"))
 
 
 def first_design(wish: Wish) -> tuple[Tried, Sequence[Tried]]:
@@ -323,24 +324,29 @@ def first_design(wish: Wish) -> tuple[Tried, Sequence[Tried]]:
         MisfitError: Nothing fits.
     """
     best = _tried(wish, Choice(wish.bits or 4))
-    tried, before = {best.choice: best}, None
-    fixed = wish.bits is not None or wish.keeps_precision
-    fields = FIELDS if best.design.model.network is None else (*FIELDS, *FORWARD_FIELDS)
-    while best.choice != before:
+    tried = {best.choice: best}
+    fields = FIELDS
+    if best.design.model.network is not None:
+        fields = (*FIELDS, *FORWARD_FIELDS)
+    if wish.bits is not None or wish.keeps_precision:
+        fields = fields[1:]  # the first field is the precision
+    before = None
+    while best.choice != before:  # until no single change is better
         before = best.choice
-        for values in fields[fixed:]:
-            for choice in (best.choice._replace(**value) for value in values):
+        for values in fields:
+            for value in values:
+                choice = best.choice._replace(**value)
                 if choice not in tried:
                     tried[choice] = _tried(wish, choice)
             best = _chosen(tried.values())
     if not best.fit.fits:
+        precision = ""
         cure = "take a larger board, a smaller model, a shorter workload or fewer bits"
-        kept = ""
         if wish.keeps_precision:
-            kept = f" in {best.design.model.bits_in_short}"
+            precision = f" in {best.design.model.bits_in_short}"
             cure = "; ".join(best.fit.cures)
         lacks = "; ".join(best.fit.misfits)
-        problem = f"none of {len(tried)} designs fits{kept}; the nearest lacks {lacks}"
+        problem = f"none of {len(tried)} designs fits{precision}; the nearest lacks {lacks}"
         raise MisfitError(str(wish.place), problem, cure)
     return _with_room_for_the_prompt(wish, best, tried), tuple(tried.values())
 
@@ -352,25 +358,30 @@ def _with_room_for_the_prompt(wish: Wish, best: Tried, tried: dict[Choice, Tried
     ends where the board has no room, place and route would be less likely, or the prompt gains
     less than :data:`PROMPT_GAIN`.
     """
-    prompt, seconds = wish.video.prompt_tokens, _prompt_cycles(best.design, wish)
-    while prompt:
-        times = 2 * best.choice.activation_buffers
-        roomier = _tried(wish, best.choice._replace(activation_buffers=times))
-        tried[roomier.choice] = roomier
+    if not wish.video.prompt_tokens:
+        return best
+    cycles = _prompt_cycles(best.design, wish)
+    while True:
+        doubled = best.choice._replace(activation_buffers=2 * best.choice.activation_buffers)
+        roomier = _tried(wish, doubled)
+        tried[doubled] = roomier
         if not roomier.fit.fits or len(roomier.fit.warnings) > len(best.fit.warnings):
-            break
-        less = _prompt_cycles(roomier.design, wish)
-        if less > (1 - PROMPT_GAIN) * seconds:
-            break
-        best, seconds = roomier, less
-    return best
+            return best
+        roomier_cycles = _prompt_cycles(roomier.design, wish)
+        if roomier_cycles > (1 - PROMPT_GAIN) * cycles:
+            return best
+        best = roomier
+        cycles = roomier_cycles
 
 
 def _prompt_cycles(design: Design, wish: Wish) -> int:
     """Cycles of the prompt in all layers."""
-    phases, prompt = Phases(Hardware(design)), max(1, wish.video.prompt_tokens)
-    kinds = design.model.layer_kinds().items()
-    return sum(int(phases.prefill_layer(prompt, kind).cycles[0]) * n for kind, n in kinds)
+    phases = Phases(Hardware(design))
+    prompt_tokens = max(1, wish.video.prompt_tokens)
+    cycles = 0
+    for kind, layers in design.model.layer_kinds().items():
+        cycles += layers * int(phases.prefill_layer(prompt_tokens, kind).cycles[0])
+    return cycles
 
 
 def _tried(wish: Wish, choice: Choice) -> Tried:
@@ -385,43 +396,52 @@ def _tried(wish: Wish, choice: Choice) -> Tried:
     fit = check_fit(design, wish.video, FASTCAR if wish.may_replay else None)
     if not fit.fits:
         return Tried(contents, choice, design, fit)
-    found = decode(design, *wish.contexts)
-    joules = found.energy_per_token(fit.resources).board.value_j
-    return Tried(contents, choice, design, fit, found, found.tokens_per_s, joules)
+    first_context, last_context = wish.contexts
+    decoding = decode(design, first_context, last_context)
+    return Tried(
+        contents,
+        choice,
+        design,
+        fit,
+        decode=decoding,
+        tokens_per_s=decoding.tokens_per_s,
+        joules_per_token=decoding.energy_per_token(fit.resources).board.value_j,
+    )
 
 
 def _chosen(tried: Iterable[Tried]) -> Tried:
     """Of the fastest designs that fit, the one with the least energy; else the nearest to a fit."""
-    fitting = [each for each in tried if each.fit.fits]
+    fitting = [design for design in tried if design.fit.fits]
     if not fitting:
-        return min(tried, key=lambda each: max(row.share for row in each.fit.rows))
-    best = max(each.tokens_per_s for each in fitting)
-    enough = [each for each in fitting if each.tokens_per_s >= SAME_SPEED * best]
-    return min(enough, key=lambda each: each.joules_per_token)
+        return min(tried, key=lambda design: max(row.share for row in design.fit.rows))
+    fastest = max(design.tokens_per_s for design in fitting)
+    fast_enough = [design for design in fitting if design.tokens_per_s >= SAME_SPEED * fastest]
+    return min(fast_enough, key=lambda design: design.joules_per_token)
 
 
 def reasons(wish: Wish, best: Tried, tried: Sequence[Tried]) -> list[str]:
     """The choices and their reasons, in lines that fit a page."""
-    model, board, found = best.design.model, best.design.board, best.decode
-    assert found is not None
-    (limit, share), *_ = found.limit_shares.items()
-    first, last = wish.contexts
-    is_network = model.network is not None
-    measured = f"Decoding at contexts of {span(str(first), str(last), ' to ')} tokens"
-    per_token = f"{best.joules_per_token:.3g} J a token"
-    if is_network:
+    assert best.decode is not None
+    model = best.design.model
+    board = best.design.board
+    limit, share = next(iter(best.decode.limit_shares.items()))
+    if model.network is not None:
         assert model.sample is not None
-        measured = f"For {model.sample.in_words}"
-        per_token = f"{best.joules_per_token:.3g} J for each row of a forward"
-    fitting = sum(each.fit.fits for each in tried)
+        work = f"For {model.sample.in_words}"
+        energy = f"{best.joules_per_token:.3g} J for each row of a forward"
+    else:
+        first, last = wish.contexts
+        work = f"Decoding at contexts of {span(str(first), str(last), ' to ')} tokens"
+        energy = f"{best.joules_per_token:.3g} J a token"
+    fitting = sum(design.fit.fits for design in tried)
     batch = count(best.design.policy.batch, "sequence")
     return [
         *precision_in_words(wish, best.design),
         f"{model.name}, {batch}, on {board.name}: the fastest that fits, the least energy "
         "among equals,",
         f"of {len(tried)} designs that were tried ({fitting} of them fit).",
-        f"{measured}: {speed_in_words(best)},",
-        f"{per_token}; limit: {limit} ({share:.0%} of the time).",
+        f"{work}: {speed_in_words(best)},",
+        f"{energy}; limit: {limit} ({share:.0%} of the time).",
         *(f"Beware: {line}." for line in best.fit.warnings),
     ]
 

@@ -63,46 +63,65 @@ def run(
         MisfitError: The design does not fit, and that was not allowed.
     """
     work = None if workload is None else workload_of(workload)
-    if not isinstance(design, Design):
-        design = open_design(str(design), workload=work)
+    design = _opened(design, work)
     if isinstance(traces, Trace | str | Path):
         traces = [traces]
-    if work is not None and work.kind in SAMPLES:
-        design = for_work(design, work)
     sources = replace(sources_of(design, traces, work, resample_seed), replays=replays)
-    sources.check_sets(video := sources.video)
+    video = sources.video
+    sources.check_sets(video)
     fit = fit_of(design, sources, video)
     if not (allow_misfit or fit.fits):
-        cures = "; ".join(fit.cures)
-        cure = f"{cures}; or set `allow_misfit` to simulate it all the same"
-        raise MisfitError(design.name, "does not fit: " + "; ".join(fit.misfits), cure)
+        raise _misfit_error(design, fit)
     phases = Phases(Hardware(design), fidelity)
     rows = _simulated(design, sources, video, fit, phases)
     by_token = sources.reuse is not None
-    own = own_variant(design, replays=sources.replays_any, by_token=by_token)
-    index = next(i for i, row in enumerate(rows) if row.variant.is_same(own))
+    chosen = own_variant(design, replays=sources.replays_any, by_token=by_token)
+    index = next(i for i, row in enumerate(rows) if row.variant.is_same(chosen))
     rows.append(bound_of(rows[index], fit))
-    taken, interpolated = phases.simulated, phases.interpolated
+    # Counted before ratios and elasticities simulate more phases.
+    phases_simulated = phases.simulated
+    interpolated = phases.interpolated
     # Ratios of latencies are the solver's, at whatever fidelity the latencies are.
     solved = phases if fidelity == SOLVED else Phases(phases.hw)
     rows = _with_interval(rows, index, solved.hw)
     plan = replace(rows[index].simulation.plan, phases=solved)
-    head_cycles = 0
-    if design.model.network is None:
-        head_cycles = int(phases.head.cycles[0]) * plan.n_steps
     return Report(
         design=design,
         rows=tuple(rows),
         chosen=rows[index],
         fit=fit,
         elasticities=elasticities(plan, rows[index].batches) if what_if else (),
-        head_seconds=head_cycles / (design.board.fabric_clock_mhz * 1e6),
+        head_seconds=_head_seconds(design, phases, plan.n_steps),
         traces=tuple((trace.title, trace.sha256) for trace in sources.traces),
         seed=0 if resample_seed is None else resample_seed,
-        phases_simulated=taken,
+        phases_simulated=phases_simulated,
         interpolated=interpolated,
         head_misfits=_head_misfits(design, sources, video),
     )
+
+
+def _opened(design: Design | str | Path, work: Workload | None) -> Design:
+    """A design, or that of a file or a name, with the model and sample that a workload names."""
+    if not isinstance(design, Design):
+        design = open_design(str(design), workload=work)
+    if work is not None and work.kind in SAMPLES:
+        design = for_work(design, work)
+    return design
+
+
+def _misfit_error(design: Design, fit: FitReport) -> MisfitError:
+    """The error of a design that does not fit its board, with what cures each misfit."""
+    cures = "; ".join(fit.cures)
+    cure = f"{cures}; or set `allow_misfit` to simulate it all the same"
+    return MisfitError(design.name, "does not fit: " + "; ".join(fit.misfits), cure)
+
+
+def _head_seconds(design: Design, phases: Phases, n_steps: int) -> float:
+    """Seconds of the head in all steps; 0 for a network, which has none."""
+    if design.model.network is not None:
+        return 0.0
+    head_cycles = int(phases.head.cycles[0]) * n_steps
+    return head_cycles / (design.board.fabric_clock_mhz * 1e6)
 
 
 def sources_of(

@@ -7,7 +7,9 @@ group of tiles has what the core waited for them, and its work on them.
 Simplifications: within a group of several tiles, all stalls stand in front of the work; sequences
 that one core computes together share its slices, as each tile serves all of them; where a leftover
 sequence is split over all cores, it is named on the core that it was assigned to; replaying
-sequences are dealt to the cores that add them in turn.
+sequences are dealt to the cores that add them in turn. A phase of more than :data:`MOST_TILES`
+tiles is not played, as in forwards of large networks: it has the moments of fidelity ``fluid``, and
+its operands are not cut at tiles.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +26,7 @@ from carsim.machine.build import build
 from carsim.machine.cases import Cases
 from carsim.machine.lanes import splits
 from carsim.machine.phase import REPLAYER, Outcome, Phase, Timing, outcome
+from carsim.machine.solve.solver import solve
 from carsim.program.block import Block
 
 if TYPE_CHECKING:
@@ -41,6 +44,11 @@ IDLE = "idle"
 
 NAMED_REQUESTERS = 2
 """Requesters that a wait names at most, those that the port served longest."""
+
+
+MOST_TILES = 50_000
+"""Tiles of a phase that are played one by one: 1 s at some 20 us a tile. A layer of Wan 1.3B at
+480p on a ZCU102 has 1.6 million."""
 
 
 class Piece(NamedTuple):
@@ -156,8 +164,36 @@ def tiles_text(tiles: Sequence[int]) -> str:
     return f"tile {first}" if first == last else f"tiles {first} to {last}"
 
 
+def tile_count(phase: Phase) -> int:
+    """Tiles that the lanes of a single phase take in."""
+    counts = [-(-step.stream_bytes // np.maximum(1, step.tile_bytes)) for step in phase.steps]
+    return int(sum(np.broadcast_to(each, (1, phase.lanes)).sum() for each in counts))
+
+
+class Unplayed(NamedTuple):
+    """What is known of a phase that was not played: no tiles, no services, no instructions.
+
+    Attributes:
+        exposed_cycles: Cycles of dispatch still to go when the phase began.
+        replay_end: When the last replay was over.
+        sent: Instructions; none are known.
+    """
+
+    exposed_cycles: int
+    replay_end: int
+    sent: tuple[tuple[int, int, int, int], ...] = ()
+
+    def tiles_of(self, lane: int, step: int) -> "list[TileTimes]":
+        """None."""
+        return []
+
+    def served(self, memory: int) -> list[tuple[int, int, int]]:
+        """Nothing."""
+        return []
+
+
 class PlayedPhase:
-    """A single phase of one design, played tile by tile.
+    """A single phase of one design, played tile by tile where it has not too many tiles.
 
     Args:
         machine: The numbers of one design.
@@ -188,9 +224,25 @@ class PlayedPhase:
         self._cases = cases
         self._most_groups = most_groups
         self._phase: Phase = build(machine, block, schedule, cases)
-        self._run = PhaseRun(self._phase, 0, watched=True)
-        self._timing: Timing = timing_of(self._phase, [self._run])
+        self._run: PhaseRun | Unplayed
+        self._timing: Timing
+        self._tiles = tile_count(self._phase)
+        if self._tiles <= MOST_TILES:
+            played = PhaseRun(self._phase, 0, watched=True)
+            self._run = played
+            self._timing = timing_of(self._phase, [played])
+        else:
+            self._timing = solve(self._phase)
+            self._run = Unplayed(
+                exposed_cycles=int(self._phase.exposed_cycles[0]),
+                replay_end=int(self._timing.replay_end[0]),
+            )
         self.outcome: Outcome = outcome(self._phase, self._timing)
+
+    @property
+    def is_played(self) -> bool:
+        """Whether its tiles were played, as there were not too many."""
+        return not isinstance(self._run, Unplayed)
 
     # ------------------------------------------------------------------ who is where
 
@@ -230,6 +282,13 @@ class PlayedPhase:
         if self._phase.replay is None:
             return ()
         return tuple(np.flatnonzero(self._assigned == REPLAYS).tolist())
+
+    def _operand(self, step: int) -> str:
+        """Name of the operand of a step; what it is, where it has no name, as in forwards."""
+        of_phase = self._phase.steps[step]
+        if of_phase.operand or of_phase.path < 0:
+            return of_phase.operand
+        return "K, V" if of_phase.is_kv else "weights"
 
     def _lane_of(self, place: int) -> int:
         return place if self._phase.lanes > 1 else 0
@@ -302,7 +361,10 @@ class PlayedPhase:
             decision = DECIDED_REPLAY
         start = int(of_core[0].start[0])
         end = int(of_core[-1].end[0])
-        yield Piece(track, "", start=start, end=end, rows=rows, decision=decision)
+        note = ""
+        if not self.is_played:
+            note = f"{self._tiles:,} tiles are too many to be shown one by one"
+        yield Piece(track, "", start=start, end=end, rows=rows, decision=decision, note=note)
         for step in dict.fromkeys(span.step for span in of_core):
             of_step = [span for span in of_core if span.step == step]
             tiles = self._run.tiles_of(self._lane_of(place), step) if step >= 0 else []
@@ -342,11 +404,13 @@ class PlayedPhase:
             cause = f"port {span.state}"
             is_replay = any(other.state == BUSY for other in of_step)
             what = "cached outputs" if is_replay else "writes to be over"
+            if span.step >= 0 and not self.is_played:
+                what = f"tiles of {self._operand(span.step)}"
             note = f"{waits} for {what}: port {span.state} is at work"
         elif span.state == EXCHANGE:
             note = f"{track} exchanges activations with other cores for {end - start:,} cycles"
         is_busy = span.state == BUSY
-        operand = self._phase.steps[span.step].operand if is_busy and span.step >= 0 else ""
+        operand = self._operand(span.step) if is_busy and span.step >= 0 else ""
         return Piece(
             track,
             kind,
@@ -372,7 +436,7 @@ class PlayedPhase:
         """
         track = f"core {self._core_at[place]}"
         of_phase = self._phase.steps[step]
-        operand = of_phase.operand
+        operand = self._operand(step)
         for span in of_step:
             if span.state == EXCHANGE:
                 yield self._piece_of(place, span, of_step)
@@ -505,7 +569,7 @@ class PlayedPhase:
         return f" for core{'s' * (len(cores) > 1)} {', '.join(map(str, cores))}"
 
     def _transfer(self, track: str, span: Span, receivers: str) -> Piece:
-        operand = self._phase.steps[span.step].operand if span.step >= 0 else ""
+        operand = self._operand(span.step) if span.step >= 0 else ""
         cycles = int(span.end[0] - span.start[0])
         is_busy = span.state == BUSY
         note = f"{track} moves {operand or span.name}{receivers} for {cycles:,} cycles"

@@ -2,8 +2,8 @@
 
 A timeline takes the phases of the layer-steps in their order, plays each tile by tile, and shows
 the spans of :mod:`carsim.account.booking`. They sum to what a run at fidelity ``tile`` has booked,
-to the cycle. The window is of the first batch; the prompt, which precedes its first step, is left
-out.
+to the cycle. A phase of very many tiles is not played, and its spans are those of ``fluid``. The
+window is of the first batch; the prompt, which precedes its first step, is left out.
 """
 
 from collections import Counter
@@ -134,6 +134,7 @@ class Timeline:
         memory_rates: Mean rates of memories that move bytes, phase by phase.
         arrows: From instructions to cores, and from waits to what they wait for.
         counts: Cores that are busy, and tiles that buffers hold.
+        unplayed: Titles of blocks with too many tiles to be played one by one.
     """
 
     cycles: int
@@ -142,6 +143,7 @@ class Timeline:
     memory_rates: tuple[MemoryRate, ...] = ()
     arrows: tuple[Arrow, ...] = ()
     counts: tuple[Counted, ...] = ()
+    unplayed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,9 +189,9 @@ def record_timeline(row: RowResult, first: int, stop: int) -> Timeline:
     Tracks: steps; phases; the dispatcher, replays, every core, DMA and port. Counters: the rate of
     each memory in use by phase, busy cores, and tiles that buffers hold.
 
-    Every phase is played tile by tile, whatever fidelity the run has; see
-    :mod:`carsim.runs.played_phase`. The core of each sequence is the one that the schedule names,
-    while the accounts of a run call the fullest core of each phase core 0.
+    Every phase is played tile by tile, whatever fidelity the run has, unless it has too many
+    tiles; see :mod:`carsim.runs.played_phase`. The core of each sequence is the one that the
+    schedule names, while the accounts of a run call the fullest core of each phase core 0.
 
     Args:
         row: A simulated row of a comparison.
@@ -274,6 +276,7 @@ class _Recorder(Phases):
         self._memory_rates: list[MemoryRate] = []
         self._arrows: list[Arrow] = []
         self._full_slots: list[Counted] = []
+        self._unplayed: dict[str, None] = {}  # in the order of the phases
         self._memories_in_use = {name for name, nbytes in row.dram_bytes.items() if nbytes}
 
     def step(self, step: int) -> None:
@@ -312,6 +315,7 @@ class _Recorder(Phases):
             memory_rates=tuple(self._memory_rates),
             arrows=tuple(self._arrows),
             counts=(*busy_cores(self._slices, cores), *self._full_slots),
+            unplayed=tuple(self._unplayed),
         )
 
     def _take(self, block: Block, schedule: Schedule | None, cases: Cases) -> Outcome:
@@ -326,6 +330,8 @@ class _Recorder(Phases):
             self._rows_taken[block] += cases.rows.computing.shape[1]
         is_head = isinstance(block, Head)
         title = block.name if is_head else PHASE_NAMES[block.name]
+        if not played.is_played:
+            self._unplayed[title] = None
         self._slices += [self._slice(piece, title, first_row) for piece in played.pieces]
         self._arrows += [
             arrow._replace(

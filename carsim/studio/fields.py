@@ -188,8 +188,9 @@ def _asking(state: TabState, design: Design, field: Field, text: str) -> str:
         if not all(end.strip().isdecimal() for end in ends) or len(ends) > 2:
             raise InputError(name, f"got {shown(text)}", "write 4096, or 1024:4096")
         return Workload.at_contexts(*map(int, ends)).text
-    change: dict[str, Any] = {name: parse_yaml(text, name) if text else None}
-    return replace(work, **change).text
+    value: Any = parse_yaml(text, name) if text else None
+    changes: dict[str, Any] = {name: value}
+    return replace(work, **changes).text
 
 
 def _preset_of(state: TabState, section: str) -> str:

@@ -7,6 +7,7 @@ from dash import dcc, html
 
 from carsim.metrics import INTERVALS, METRICS
 from carsim.report.figures.slices import HINT
+from carsim.report.words import WORDS
 from carsim.studio.fields import GROUPS, Field
 
 TITLE = "carsim studio"
@@ -114,6 +115,8 @@ def _figures() -> list[Any]:
         html.Details([html.Summary("The resolved design as YAML"), *yaml]),
         html.Details([html.Summary("Every policy, and pairs of them, on this machine"), *tricks]),
         html.Details([html.Summary("The cheapest machine that reaches a target"), *target]),
+        html.H2("Words"),
+        html.P(" ".join(WORDS.values())),
     ]
 
 

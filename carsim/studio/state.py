@@ -129,10 +129,9 @@ class TabState:
 
     def with_option(self, key: str, text: str) -> "TabState":
         """The state with another option or view: a trace, a workload, a sweep, a layer."""
-        state = self
+        changes: dict[str, Any] = {}
         if key in OPTIONS and text:
             # A trace says what is decoded, and so does a workload: each replaces the other.
-            none: dict[str, Any] = dict.fromkeys(OPTIONS, "")
-            state = replace(state, **none)
-        change: dict[str, Any] = {key: text}
-        return replace(state, **change)
+            changes = dict.fromkeys(OPTIONS, "")
+        changes[key] = text
+        return replace(self, **changes)

@@ -19,7 +19,9 @@ def examples_of(kind: Any, given: Sequence[Any]) -> Iterator[Any]:
     if not isinstance(kind, type):
         yield kind
         return
-    yield from (each for each in given if type(each) is kind)
+    for example in given:
+        if type(example) is kind:
+            yield example
     fields = getattr(kind, "model_fields", {})
     if fields and not any(field.is_required() for field in fields.values()):
         yield kind()
@@ -27,13 +29,15 @@ def examples_of(kind: Any, given: Sequence[Any]) -> Iterator[Any]:
 
 def check_plugins(files: Sequence[str]) -> int:
     """Test all kinds of plugin files, and print a line each; the exit status."""
-    given: list[Any] = []
+    examples_of_files: list[Any] = []
     for file in files:
         name = f"carsim_plugin_{load_plugin(Path(file).absolute())[:16]}"
-        given += getattr(sys.modules[name], "EXAMPLES", ())
+        examples_of_files += getattr(sys.modules[name], "EXAMPLES", ())
     broken = 0
-    for role, name in sorted(each for each in outside_kinds() if each[0] in CONTRACTS):
-        examples = list(examples_of(Registry.roles[role][name], given))
+    for role, name in sorted(outside_kinds()):
+        if role not in CONTRACTS:
+            continue
+        examples = list(examples_of(Registry.roles[role][name], examples_of_files))
         problems = [] if examples else ["has no instance to test; name one in EXAMPLES"]
         for example in examples:
             problems += check_kind(role, example)

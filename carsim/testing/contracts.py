@@ -60,8 +60,12 @@ def dispatches(schedule: Schedule) -> None:
     import simpy
 
     for batch, cores, cycles in product(range(1, 5), range(1, 4), (0, 3)):
-        sizes = {"scan_cycles_per_sequence": 2, "instructions_per_sequence": 2}
-        registers = Registers(latch_cycles=5, cycles_per_instruction=cycles, **sizes)
+        registers = Registers(
+            latch_cycles=5,
+            scan_cycles_per_sequence=2,
+            instructions_per_sequence=2,
+            cycles_per_instruction=cycles,
+        )
         for computing in product([False, True], repeat=batch):
             sent: list[tuple[int, ...]] = []
             env = simpy.Environment()
@@ -71,9 +75,13 @@ def dispatches(schedule: Schedule) -> None:
             stated = schedule.dispatch_cycles(registers, batch, cores)
             holds(env.now == stated, f"dispatch takes dispatch_cycles, {stated}, not {env.now}")
             (assigned,) = schedule.assign(np.array([computing]), cores).tolist()
-            those = [each for each in enumerate(assigned) if each[1] != REPLAYS]
-            wanted = [(sequence, number, core) for sequence, core in those for number in range(2)]
-            holds(sorted(sent) == wanted, "every instruction is sent once, to the assigned core")
+            expected = [
+                (sequence, instruction, core)
+                for sequence, core in enumerate(assigned)
+                if core != REPLAYS
+                for instruction in range(registers.instructions_per_sequence)
+            ]
+            holds(sorted(sent) == expected, "every instruction is sent once, to the assigned core")
 
 
 def fits(schedule: Schedule) -> None:
@@ -130,15 +138,16 @@ def is_a_technology(technology: Technology, design: Any = None) -> None:
     board = design.board.model_copy(update={"technology": technology})
     design = design.model_copy(update={"board": board})
     technology.check_board(board)
-    names, used = set(technology.resource_kinds), technology.resources(design)
+    names = set(technology.resource_kinds)
+    used = technology.resources(design)
     holds(set(technology.available(board)) == names, "available: one entry per resource")
     holds(set(used.totals) == names, "resources: those of the table, and all of them")
     for mapping in CORE_MAPPINGS:
         machine = design.machine.model_copy(update={"mapping": mapping})
         mapped = technology.resources(design.model_copy(update={"machine": machine}))
         holds(mapped.by_component == used.by_component, "resources are those of any mapping")
-    amounts = [amount for part in used.by_component.values() for amount in part.values()]
-    holds(np.array(amounts) >= 0, "no amount is negative")
+    for amounts in used.by_component.values():
+        holds([amount >= 0 for amount in amounts.values()], "no amount is negative")
     holds([used.totals[name] > 0 for name in names], "a design takes some of each resource")
     holds([row.cure and row.unit for row in technology.rows(board, used)], "a unit and a cure")
     powers = list(technology.idle_power(design, used))

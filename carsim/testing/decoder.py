@@ -17,12 +17,21 @@ from carsim.decoder.structures import (
     stack_weights,
 )
 
-WIDTH, HEADS, PROMPT = 8, 4, 4
+WIDTH = 8
+"""Width of the residual stream."""
+
+HEADS = 4
+"""Query heads of a layer."""
+
+PROMPT = 4
+"""Slots of the prompt."""
+
 MASK = np.array([[1, 1, 1, 1], [0, 0, 1, 1], [0, 0, 0, 1], [0, 1, 1, 1]], bool)
+"""bool[B, P], False for padding of the prompt."""
 
 
 class Setting(NamedTuple):
-    """What a kind is tried on.
+    """Prompts and frames on which a kind is tried.
 
     Attributes:
         words: In messages.
@@ -63,8 +72,15 @@ def make_config(
     n_frames: int = 3,
 ) -> Config:
     """Three frames of three tokens through layers of width 8 and four heads."""
-    heads = {"n_heads": HEADS, "n_kv_heads": n_kv_heads, "head_dim": 2}
-    geometry = Geometry(name="tiny", n_layers=n_layers, hidden_size=WIDTH, ffn_size=12, **heads)
+    geometry = Geometry(
+        name="tiny",
+        n_layers=n_layers,
+        hidden_size=WIDTH,
+        n_heads=HEADS,
+        n_kv_heads=n_kv_heads,
+        head_dim=2,
+        ffn_size=12,
+    )
     return Config(geometry, tokens_per_frame=tokens_per_frame, n_frames=n_frames, dtype=dtype)
 
 
@@ -127,27 +143,37 @@ class SettingDecoding:
 
 def make_weights(config: Config, seed: int = 0) -> Weights:
     """Random weights of a config."""
-    shape, rng = config.geometry, np.random.default_rng(seed)
-    d, kv = shape.hidden_size, shape.n_kv_heads * shape.head_dim
+    shape = config.geometry
+    rng = np.random.default_rng(seed)
+    d = shape.hidden_size
+    kv = shape.n_kv_heads * shape.head_dim
+    inner = shape.ffn_size
 
-    def matrix(*size: int) -> Array:
+    def draw(*size: int) -> Array:
         return rng.normal(0, 0.6, (shape.n_layers, *size))
 
-    inner = shape.ffn_size
-    attention = {"wq": matrix(d, d), "wk": matrix(kv, d), "wv": matrix(kv, d), "wo": matrix(d, d)}
-    mlp = {"w_gate": matrix(inner, d), "w_up": matrix(inner, d), "w_down": matrix(d, inner)}
-    norms = {"ln_attn": 1 + matrix(d) / 4, "ln_mlp": 1 + matrix(d) / 4}
-    norms["ln_final"] = np.linspace(0.5, 1.5, d)
-    return stack_weights(config, attention | mlp | norms)
+    # The order of the draws decides the weights.
+    weights = {
+        "wq": draw(d, d),
+        "wk": draw(kv, d),
+        "wv": draw(kv, d),
+        "wo": draw(d, d),
+        "w_gate": draw(inner, d),
+        "w_up": draw(inner, d),
+        "w_down": draw(d, inner),
+        "ln_attn": 1 + draw(d) / 4,
+        "ln_mlp": 1 + draw(d) / 4,
+        "ln_final": np.linspace(0.5, 1.5, d),
+    }
+    return stack_weights(config, weights)
 
 
 def make_inputs(config: Config, rows: int = 4, seed: int = 1) -> tuple[Array, Array]:
     """Prompt [B, P, d] and embeddings [S, B, d]."""
     rng = np.random.default_rng(seed)
-    return (
-        rng.normal(size=(rows, PROMPT, WIDTH)),
-        rng.normal(size=(config.n_steps, rows, WIDTH)).astype(config.dtype),
-    )
+    prompt = rng.normal(size=(rows, PROMPT, WIDTH))
+    embeddings = rng.normal(size=(config.n_steps, rows, WIDTH)).astype(config.dtype)
+    return prompt, embeddings
 
 
 class DecodedLog:
@@ -165,31 +191,39 @@ class DecodedLog:
         tokens: Keys read, [S, L, KV, B].
         runs: Runs in which they lie, [S, L, KV, B].
         newest: bool[S, L, KV, B], the newest key was read.
-        aligned: The same of the key one frame before.
+        aligned: bool[S, L, KV, B], the key one frame before was read.
         held: Tokens held after each frame, [T, L, B].
     """
 
     def __init__(self, config: Config, rows: int = 4) -> None:
-        size, kv = (config.n_steps, config.geometry.n_layers, rows), config.geometry.n_kv_heads
-        self.replay = np.zeros(size, bool)
-        self.tas = np.full(size, np.nan)
-        self.mlp, self.residual = np.zeros((2, *size, config.geometry.hidden_size))
-        self.tokens, self.runs = np.zeros((2, *size[:2], kv, rows), int)
-        self.newest, self.aligned = np.zeros((2, *size[:2], kv, rows), bool)
-        self.held = np.zeros((config.n_frames, *size[1:]), int)
+        shape = config.geometry
+        by_row = (config.n_steps, shape.n_layers, rows)
+        by_element = (*by_row, shape.hidden_size)
+        by_head = (config.n_steps, shape.n_layers, shape.n_kv_heads, rows)
+        self.replay = np.zeros(by_row, bool)
+        self.tas = np.full(by_row, np.nan)
+        self.mlp = np.zeros(by_element)
+        self.residual = np.zeros(by_element)
+        self.tokens = np.zeros(by_head, int)
+        self.runs = np.zeros(by_head, int)
+        self.newest = np.zeros(by_head, bool)
+        self.aligned = np.zeros(by_head, bool)
+        self.held = np.zeros((config.n_frames, shape.n_layers, rows), int)
         self._per_frame = config.tokens_per_frame
 
     def __call__(self, seen: LayerRecord) -> None:
         """Keep what one layer did in one step."""
-        at = seen.step, seen.layer
-        self.replay[at], self.mlp[at], self.residual[at] = seen.replay, seen.mlp, seen.residual
+        layer_step = (seen.step, seen.layer)
+        self.replay[layer_step] = seen.replay
+        self.mlp[layer_step] = seen.mlp
+        self.residual[layer_step] = seen.residual
         if seen.tas is not None:
-            self.tas[at] = seen.tas
-        self.tokens[at], self.runs[at] = seen.reads.tokens, seen.reads.runs
-        read = seen.read
-        self.newest[at] = read[..., -1]
+            self.tas[layer_step] = seen.tas
+        self.tokens[layer_step] = seen.reads.tokens
+        self.runs[layer_step] = seen.reads.runs
+        self.newest[layer_step] = seen.read[..., -1]
         if seen.step >= self._per_frame:
-            self.aligned[at] = read[..., -1 - self._per_frame]
+            self.aligned[layer_step] = seen.read[..., -1 - self._per_frame]
 
 
 class DecodedRows(NamedTuple):
@@ -203,12 +237,13 @@ class DecodedRows(NamedTuple):
 def decode_rows(
     config: Config, policy: DecoderPolicy, rows: Any = slice(None), *, record: bool = True
 ) -> DecodedRows:
-    """Decode some of the four rows."""
+    """Decode some of the four rows of :func:`make_inputs`, whose prompts have :data:`MASK`."""
     prompt, embeddings = make_inputs(config)
-    weights, kept = make_weights(config), DecodedLog(config, len(MASK[rows]))
+    weights = make_weights(config)
+    log = DecodedLog(config, len(MASK[rows]))
     state, _ = prefill(config, policy, weights, prompt[rows], MASK[rows])
     hidden = []
     for step, x in enumerate(embeddings[:, rows]):
-        hidden.append(decode_step(state, x, kept if record else None))
-        kept.held[step // config.tokens_per_frame] = state.kept
-    return DecodedRows(np.stack(hidden), state, kept)
+        hidden.append(decode_step(state, x, log if record else None))
+        log.held[step // config.tokens_per_frame] = state.kept
+    return DecodedRows(np.stack(hidden), state, kept=log)

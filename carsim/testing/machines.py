@@ -41,10 +41,13 @@ def layer_phases(mapping: str, batch: int, cores: int, rows: int) -> dict[str, O
         cores: Cores.
         rows: Rows of their arrays, which have four columns.
     """
-    array = f"{{rows: {rows}, cols: 4, pipeline_cycles: 0}}"
-    named = {"machine.mapping": mapping, "policy.batch": batch, "machine.cores": cores}
-    changes = [f"{path}={value}" for path, value in named.items()]
-    phases = Phases(Hardware(small_design(*changes, f"machine.array={array}")))
+    design = small_design(
+        f"machine.mapping={mapping}",
+        f"policy.batch={batch}",
+        f"machine.cores={cores}",
+        f"machine.array={{rows: {rows}, cols: 4, pipeline_cycles: 0}}",
+    )
+    phases = Phases(Hardware(design))
     computing = np.ones((1, batch), np.bool_)
     computing[0, 0] = batch == 1
     outcomes = {"head": phases.head, "prefill": phases.prefill_layer(3)}
@@ -58,8 +61,9 @@ def layer_phases(mapping: str, batch: int, cores: int, rows: int) -> dict[str, O
 def does_the_same_work(mapping: Mapping) -> None:
     """Equal MACs and bytes as any other mapping, and no more than the arrays can do."""
     for batch, cores, rows in product((1, 3, 5), (1, 3), (1, 4)):
-        own, usual = (layer_phases(kind, batch, cores, rows) for kind in (mapping.kind, USUAL))
-        for name, outcome in own.items():
+        tested = layer_phases(mapping.kind, batch, cores=cores, rows=rows)
+        usual = layer_phases(USUAL, batch, cores=cores, rows=rows)
+        for name, outcome in tested.items():
             holds(outcome.macs == usual[name].macs, f"{name}: the multiplications of others")
             holds(outcome.dram_bytes == usual[name].dram_bytes, f"{name}: the bytes of others")
             possible = outcome.cycles * cores * rows * 4
@@ -67,8 +71,8 @@ def does_the_same_work(mapping: Mapping) -> None:
             holds(outcome.cycles >= outcome.bound_cycles, f"{name}: no less than the bound")
             holds(outcome.busy_cycles <= cores * outcome.cycles, f"{name}: busy at most always")
             if cores == 1:
-                same = outcome.cycles == usual[name].cycles
-                holds(same, f"{name}: on a single core all mappings are one")
+                is_equal = outcome.cycles == usual[name].cycles
+                holds(is_equal, f"{name}: on a single core all mappings are one")
 
 
 MAPPING_CHECKS = (does_the_same_work,)

@@ -19,8 +19,13 @@ def holds(condition: Any, promise: str) -> None:
         AssertionError: It does not hold, with the promise.
     """
     # Not np.all of texts, which NumPy 1 refuses.
-    held = condition.all() if isinstance(condition, np.ndarray) else condition
-    if not (all(held) if isinstance(held, list) else held):
+    if isinstance(condition, np.ndarray):
+        is_true = bool(condition.all())
+    elif isinstance(condition, list):
+        is_true = all(condition)
+    else:
+        is_true = bool(condition)
+    if not is_true:
         raise AssertionError(promise)
 
 

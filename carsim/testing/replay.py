@@ -37,8 +37,8 @@ def frames_of(rule: ReplayRule) -> Setting:
 def middle_tau(rule: ReplayRule, setting: Setting | None = None) -> float:
     """A threshold between the scores of dense decoding, so that some replay."""
     setting = setting or frames_of(rule)
-    found = decode_setting(setting, DecoderPolicy((NEVER, NEVER), rule)).tas
-    scores = np.unique(found[np.isfinite(found)])
+    tas = decode_setting(setting, DecoderPolicy((NEVER, NEVER), rule)).tas
+    scores = np.unique(tas[np.isfinite(tas)])
     if len(scores) == 1:
         return float(scores[0])
     # The widest gap near the median: a score beside the threshold would decide by its rounding,
@@ -67,21 +67,22 @@ def decodes_anything(rule: ReplayRule) -> None:
         needed = setting._replace(n_frames=max(setting.n_frames, rule.first_frame + 2))
         try:
             tau = middle_tau(rule, needed)
-            kept = decode_setting(needed, DecoderPolicy((tau, tau), rule))
+            log = decode_setting(needed, DecoderPolicy((tau, tau), rule))
         except InputError as error:
             raise AssertionError(f"{setting.words}: {error}") from error
         begins = rule.first_frame * needed.tokens_per_frame
-        holds(np.isfinite(kept.tas[begins:]), f"{setting.words}: scores are finite")
-        holds(np.isnan(kept.tas[:begins]), f"{setting.words}: no score before first_frame")
-        decided = DecoderPolicy((tau, tau), rule).decide_all(kept.tas, needed.tokens_per_frame)
-        holds(kept.replay == decided, "rows replay where score > tau, and no place for too long")
+        holds(np.isfinite(log.tas[begins:]), f"{setting.words}: scores are finite")
+        holds(np.isnan(log.tas[:begins]), f"{setting.words}: no score before first_frame")
+        decided = DecoderPolicy((tau, tau), rule).decide_all(log.tas, needed.tokens_per_frame)
+        holds(log.replay == decided, "rows replay where score > tau, and no place for too long")
 
 
 def decides_alike(rule: ReplayRule) -> None:
     """Scores repeat, and do not depend on batch-mates."""
     setting = frames_of(rule)
     policy = with_tau(rule)
-    first, again = (decode_setting(setting, policy) for _ in range(2))
+    first = decode_setting(setting, policy)
+    again = decode_setting(setting, policy)
     holds(first.tas.tobytes() == again.tas.tobytes(), "equal inputs give equal scores")
     for row in range(0, len(setting.prompts), 3):
         alone = decode_setting(setting, policy, [row])
@@ -94,9 +95,9 @@ def caps_ages(rule: ReplayRule) -> None:
     """Under max_age, a place that has replayed so often in a row computes, whatever its score."""
     setting = frames_of(rule)
     capped = with_tau(rule.model_copy(update={"max_age": 1}), -NEVER)
-    kept = decode_setting(setting, capped)
-    shape = (setting.n_frames, setting.tokens_per_frame, *kept.replay.shape[1:])
-    by_frame = kept.replay.reshape(shape)[rule.first_frame :]
+    replay = decode_setting(setting, capped).replay  # [S, L, B]
+    shape = (setting.n_frames, setting.tokens_per_frame, *replay.shape[1:])
+    by_frame = replay.reshape(shape)[rule.first_frame :]
     holds(by_frame[0] & ~by_frame[1], "max_age 1 replays a frame and computes the next")
 
 
@@ -117,14 +118,14 @@ def keeps_its_state(rule: ReplayRule) -> None:
     policy = DecoderPolicy((NEVER, NEVER), rule)
     alone = decode_setting(setting, policy, seed=1)
     first = SettingDecoding(setting, policy, seed=1)
-    other = SettingDecoding(setting, policy, seed=2)
+    second = SettingDecoding(setting, policy, seed=2)
     for _ in range(first.config.n_steps):
-        for decoding in (first, other):
+        for decoding in (first, second):
             # Copies, as hardware has bytes and no objects.
             decoding.state.rule = arrays_of_state(decoding.state.rule, rule.kind).copy()
             decoding.step()
-    same = first.kept.tas.tobytes() == alone.tas.tobytes()
-    holds(same, "all state is in the arrays that begin() returns")
+    is_equal = first.kept.tas.tobytes() == alone.tas.tobytes()
+    holds(is_equal, "all state is in the arrays that begin() returns")
     arrived = in_another_process(rule)
     again = decode_setting(setting, DecoderPolicy((NEVER, NEVER), arrived), seed=1)
     holds(again.tas.tobytes() == alone.tas.tobytes(), "a rule that travels scores alike")
@@ -132,7 +133,7 @@ def keeps_its_state(rule: ReplayRule) -> None:
 
 
 def counts_its_work(rule: ReplayRule) -> None:
-    """What is stated of keys, held bytes and operations is no less than what the rule does."""
+    """Stated keys, held bytes and operations are no less than those that the rule takes."""
     for shape in (WHOLE, MachineShape(8, 4, 16, 128, Fraction(8))):
         traced = rule.traced(shape)
         stated = rule.work(shape)
@@ -161,10 +162,11 @@ SCALARS = 8
 
 def works(rule: ReplayRule) -> None:
     """Shares of cores are at least the whole work; at its own width the rule stays as it is."""
-    whole = rule.work(WHOLE)
-    for of in range(1, 10):
-        for all_of_it, of_core in zip(whole, rule.work(replace(WHOLE, of=of)), strict=True):
-            holds(0 <= of_core <= all_of_it <= of * of_core, "cores share the work")
+    total_work = rule.work(WHOLE)
+    for cores in range(1, 10):
+        work_of_core = rule.work(replace(WHOLE, of=cores))
+        for total, of_core in zip(total_work, work_of_core, strict=True):
+            holds(0 <= of_core <= total <= cores * of_core, "cores share the work")
     holds(rule.at_width(96, 96) == rule, "at its own width it stays as it is")
 
 

@@ -64,7 +64,14 @@ def sums_layer_steps(skip: Skip) -> None:
     for fidelity in FIDELITIES:
         for kind in SCHEDULES:
             phases = Phases(Hardware(design), fidelity)
-            plan = Plan(phases, VIDEO, PLAIN, kind, FASTCAR, range(VIDEO.n_steps))
+            plan = Plan(
+                phases,
+                VIDEO,
+                attention=PLAIN,
+                schedule=kind,
+                rule=FASTCAR,
+                steps=range(VIDEO.n_steps),
+            )
             cycles: Counter[str] = Counter()
 
             def take(block: Block, cases: Cases, schedule: Schedule | None) -> Outcome:
@@ -72,15 +79,15 @@ def sums_layer_steps(skip: Skip) -> None:
                 cycles[block.name] += int(outcome.cycles[0])  # noqa: B023
                 return outcome
 
-            for at in np.ndindex(replay.shape[:3]):
-                take_layer_step(plan, batches, at, take)
+            for batch_step_layer in np.ndindex(replay.shape[:3]):
+                take_layer_step(plan, batches, batch_step_layer, take)
             simulation = simulate_policy(plan, batches)
             for name, total in cycles.items():
                 holds(simulation.totals[name].cycles == total, f"{kind}, {fidelity}: {name}")
             holds(simulation.bound_cycles <= simulation.cycles, "no run is faster than its bound")
             activity = simulation.activity
             work.append((activity.macs, activity.vector_ops, activity.dram_bytes))
-    holds(all(each == work[0] for each in work), "work depends on no schedule and no fidelity")
+    holds(work == [work[0]] * len(work), "work depends on no schedule and no fidelity")
 
 
 SKIP_CHECKS = (marks, sums_layer_steps)

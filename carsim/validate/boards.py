@@ -414,7 +414,7 @@ def _repeated(predicted: Sequence[Predicted]) -> Iterable[str]:
 
 
 def _order_text(noun: str, pairs: pd.DataFrame) -> str:
-    """How many pairs of one model, or of one system, are in the measured order."""
+    """Share of the pairs of one model, or of one system, that are in the measured order."""
     apart = pairs[pairs.certain]
     return (
         f"Order of the {len(pairs)} pairs of one {noun}: carsim has {pairs.ours.mean():.0%} as "

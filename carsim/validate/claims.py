@@ -1,4 +1,4 @@
-"""The ledger of claims: what four papers state, and what tests of it found.
+"""The ledger of claims: what ten papers state, and what tests of it found.
 
 ``python -m studies.claims`` writes ``data/claims.csv``; nothing is computed here.
 """
@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from carsim.validate.peers import data_rows
 
 COLUMNS = ("paper", "claim", "where", "command", "result", "verdict", "why")
-VERDICTS = ("agrees", "contradicts", "cannot be tested here")
+VERDICTS = ("agrees", "contradicts", "undecided", "cannot be tested here")
 
-OPENING = """# Claims of four papers, tested
+OPENING = """# Claims of ten papers, tested
 
 *`carsim validate claims` prints this page, and `python -m studies.claims` computes what
 it says.*
@@ -20,8 +20,9 @@ it says.*
 
 * **agrees**: the figures have the claimed sign or size.
 * **contradicts**: on at least one of the machines in the row, the figures have not.
-* **cannot be tested here**: a test needs weights, data or hardware that are not at hand, or the
-  interval contains both answers.
+* **undecided**: it was tested, and the interval contains both answers. The *detectable* effect is
+  the smallest one that such a test finds in four of five experiments.
+* **cannot be tested here**: a test needs weights, data or hardware that are not at hand.
 
 Losses are nats per token of the shipped [proxy model](../../studies/proxy/README.md), which hardly
 needs its MLPs: they measure stale outputs, not the value of replay in VILA-U. Some rows name the
@@ -40,7 +41,7 @@ def counted(rows: Sequence[dict[str, str]]) -> str:
     """Number of rows with each verdict.
 
     >>> counted([{"verdict": "agrees"}])
-    'Of 1 claims: agrees 1, contradicts 0, cannot be tested here 0'
+    'Of 1 claims: agrees 1, contradicts 0, undecided 0, cannot be tested here 0'
     """
     counts = Counter(row["verdict"] for row in rows)
     by_verdict = ", ".join(f"{verdict} {counts[verdict]}" for verdict in VERDICTS)

@@ -199,6 +199,7 @@ def _seconds_of(chosen: Rows, rows: Rows, way: str) -> Mapping[ForwardTime, floa
 
 
 def _group(title: str, chosen: Rows, rows: Rows, ours: str, rival: str) -> Group:
+    """Comparisons of some rows; the mean error of all rows, or of simulated ones, has a bound."""
     our_seconds = _seconds_of(chosen, rows, ours)
     their_seconds = _seconds_of(chosen, rows, rival)
     compared = [_comparison(row, our_seconds[row], their_seconds[row]) for row in chosen]
@@ -211,6 +212,7 @@ def _group(title: str, chosen: Rows, rows: Rows, ours: str, rival: str) -> Group
 
 
 def _comparison(row: ForwardTime, ours: float, rival: float | None = None) -> Comparison:
+    """A published time, carsim's and a rival's, in seconds."""
     share = row.flop.attention / row.flop.total
     kernel = KERNELS[row.kernel]
     note = f"{share:.0%} of the operations in attention, {kernel}; work {row.work}; {row.scope}"

@@ -235,7 +235,7 @@ def expected_table(systems: Iterable[PublishedSystem], prefix: str = "") -> dict
 
 
 def without_system(systems: Iterable[PublishedSystem], tested: PublishedSystem) -> Expected:
-    """What is expected of a system from the rows of all others."""
+    """Expected factor and interval of a system, from the rows of all others."""
     return _without_system(systems, tested)[0]
 
 
@@ -755,6 +755,8 @@ def _are_alike(one: Predicted, other: Predicted) -> tuple[bool, bool]:
 
 
 class _KindOfModel(NamedTuple):
+    """Precision and family of a model, which decide whether a row may calibrate for another."""
+
     weight_bits: float
     activation_bits: float
     family: str

@@ -113,7 +113,7 @@ def product(array: Array, gemm: Gemm, supply: Supply) -> Product:
 
 
 class _Passes(NamedTuple):
-    """How often each operand crosses between array and on-chip buffer."""
+    """Number of times that each operand crosses between array and on-chip buffer."""
 
     weights: int
     inputs: int

@@ -264,6 +264,7 @@ class _Simulated:
         return self._dense_ms[batch] / self._step_ms(trace, replaying)
 
     def _step_ms(self, trace: Trace, variant: Variant) -> float:
+        """Milliseconds of a step of a trace on the design of its number of rows."""
         design = self._designs[trace.n_rows]
         sources = sources_of(design, [trace])
         video = sources.video
@@ -290,6 +291,7 @@ def _evidence(
     blocks: Mapping[tuple[str, int], Mapping[int, float]],
     workers: int,
 ) -> DenseEvidence:
+    """Evidence of a folder that rivals may use: dense steps, blocks, and sizes of the decoder."""
     setup = read_mapping(folder / SETUP)
     shape = shape_of(setup["measures"]["model"])
     weights = weights_of(shape)
@@ -304,6 +306,7 @@ def _evidence(
 
 
 def _schedule(row: Mapping[str, str]) -> Schedule:
+    """The schedule of a row, one of those that are measured."""
     for schedule in SCHEDULES:
         if row["schedule"] == schedule:
             return schedule
@@ -334,6 +337,7 @@ def _group(
     predicted: Mapping[Key, Mapping[str, float]],
     rival: str,
 ) -> Group:
+    """Measured speed-ups of some rows beside those of carsim and of a rival."""
     compared = []
     for row in rows:
         speedups = predicted[row.key]

@@ -62,7 +62,7 @@ class DenseEvidence:
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """What is predicted: decisions, and who computes.
+    """Decisions of a replay, and who computes.
 
     Attributes:
         decisions: bool[S, L, B].

@@ -43,7 +43,7 @@ UNSAID = (
     "resources and power; the efficiency of each row is a constant over its latency",
     "what is timed as attention in figure 1, and on which machine",
 )
-"""What the machine of the rows needs, and the paper does not say."""
+"""Facts that the machine of the rows needs, and the paper does not say."""
 
 ABSENT = (
     "quality (PSNR, SSIM, LPIPS, VBench): decisions do not tell what a viewer sees",
@@ -146,7 +146,7 @@ class Reproduction:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader has to know, a paragraph each."""
+        """Notes for a reader, a paragraph each."""
         eligible = f"{100 * self.operations_saved:.1f} % if the ratio counts eligible steps"
         body = self.design.model.body
         of_all = 100 * replayed_share(AT_RATIO, body, "all")

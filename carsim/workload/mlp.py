@@ -98,19 +98,29 @@ def _expert_ops(
         norm_ops: Element operations of the norm before the router.
         replay_bytes: Bytes that go to the replay cache.
     """
+    m = share.m
+    router = linear_op(
+        model,
+        "gate_up",
+        share,
+        model.body.hidden_size,
+        share.columns(experts.scores),
+        role="router",
+    )
+    router = router._replace(serial_vector_ops=norm_ops, gathered_elements=m * experts.scores)
+    gate_up = _experts_gate_up(model, experts, share)
+    down = _experts_down(model, experts, share)._replace(replay_bytes=replay_bytes)
+    return router, gate_up, down
+
+
+def _experts_gate_up(model: Model, experts: Experts, share: Share) -> Op:
+    """Gate and up projections of the experts; before them, the best experts are found."""
     body = model.body
     m = share.m
     hidden_size = body.hidden_size
-    columns = share.columns(hidden_size)
     inner = share.columns(body.ffn_size)
     shared_inner = share.columns(experts.shared_ffn_size)
     pairs = m * experts.active  # of a token and an expert that it chooses
-
-    router = linear_op(
-        model, "gate_up", share, hidden_size, share.columns(experts.scores), role="router"
-    )
-    router = router._replace(serial_vector_ops=norm_ops, gathered_elements=m * experts.scores)
-
     gate_up = _experts_op(
         model,
         experts,
@@ -119,14 +129,21 @@ def _expert_ops(
         shared=_Matrix(hidden_size, body.inner_matrices * shared_inner),
     )
     choice_ops = elements.SOFTMAX_OPS + experts.active * ROUTER_OPS
-    gate_up = gate_up._replace(
+    inner_elements = pairs * inner + m * shared_inner
+    return gate_up._replace(
         serial_vector_ops=m * experts.count * choice_ops,
-        vector_ops=gate_up.vector_ops + (pairs * inner + m * shared_inner) * _inner_ops(model),
+        vector_ops=gate_up.vector_ops + inner_elements * _inner_ops(model),
         gathered_elements=pairs * body.ffn_size + m * experts.shared_ffn_size,
         held_back=True,
         operand="experts' W_gate, W_up" if body.mlp == "gated" else "experts' W_up",
     )
 
+
+def _experts_down(model: Model, experts: Experts, share: Share) -> Op:
+    """Down projections of the experts; then their outputs are mixed and added to the residual."""
+    body = model.body
+    m = share.m
+    columns = share.columns(body.hidden_size)
     down = _experts_op(
         model,
         experts,
@@ -134,16 +151,15 @@ def _expert_ops(
         chosen=_Matrix(body.ffn_size, columns),
         shared=_Matrix(experts.shared_ffn_size, columns),
     )
-    mix_ops = pairs * MIX_OPS
-    if shared_inner > 0:
-        mix_ops = mix_ops + m * MIX_OPS
-    down = down._replace(
-        vector_ops=down.vector_ops + columns * (m * elements.residual_ops(model) + mix_ops),
-        replay_bytes=replay_bytes,
-        gathered_elements=m * hidden_size,
+    mixed_outputs = m * experts.active
+    if share.columns(experts.shared_ffn_size) > 0:
+        mixed_outputs = mixed_outputs + m
+    ops_of_column = m * elements.residual_ops(model) + mixed_outputs * MIX_OPS
+    return down._replace(
+        vector_ops=down.vector_ops + columns * ops_of_column,
+        gathered_elements=m * body.hidden_size,
         operand="experts' W_down",
     )
-    return router, gate_up, down
 
 
 def _experts_op(

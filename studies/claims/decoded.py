@@ -15,13 +15,18 @@ table has the command, seed and date with which it was made:
   frames after the first, by scene;
 * ``rounding_error``: squared error of outputs of reconstructed weights over that of the nearest
   values, by product and layer;
-* ``prompts``: AnnCA on prompts of 512 bytes against dense decoding and random tokens, by scene;
+* ``prompts``: AnnCA on prompts of 512 bytes against dense decoding and random tokens, by scene,
+  with the shares of the prompt that it reads and that hold the mass;
+* ``prompt_machines``: seconds a video under AnnCA on such prompts, by machine;
+* ``looked``: what dense decoding shows, by scene: similarity of queries and keys over frames, the
+  bound of DraftAttention's mask, and by how much MLPs stretch a change;
+* ``pooling``: draft attention whose queries are pooled, too, by scene;
+* ``stack``: seconds a video and keys read under TempCache, AnnSA, AnnCA and all three;
 * ``rollout``: tokens that TempCache holds and reads in each of 32 frames, by scene.
 """
 
 import argparse
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,11 +34,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from carsim.decisions.attention import AnnCa, TempCache
-from carsim.decisions.trace.precision import PRODUCTS, Product
+from carsim.decisions.attention import TempCache
 from carsim.decoder.content import TOKENS_PER_FRAME
-from carsim.decoder.quantise import collect
-from carsim.decoder.structures import Weights, stack_weights
+from studies.claims.draft_map import DraftMaps
+from studies.claims.evolving import Evolving
+from studies.claims.operators import Stretching
+from studies.claims.pooling import pooling_table
+from studies.claims.prompting import machine_table, prompt_table
+from studies.claims.rounding import rounding_error_table
+from studies.claims.stacking import stack_table
 from studies.content import CLIPS, TUNING, Row, rows_of
 from studies.league import cells
 from studies.ranks import spearman
@@ -47,7 +56,6 @@ TAUS = (0.0, -0.5, -1.0, -2.0, -4.0, -8.0)
 """FastCar's ablation."""
 
 SEED = 0
-PROMPT = 512
 ROUNDED_FRAMES = 4
 """Frames of the table ``rounding``: the first, and three that are measured."""
 
@@ -172,76 +180,32 @@ def bits_table(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
 
 
 def rounding_table(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
-    """Loss over dense decoding of 4-bit weights with and without reconstruction, by scene.
-
-    Scenes that cut are left out: in so few frames they do not yet, and equal slow ones.
-    """
+    """Loss over dense decoding of 4-bit weights with and without reconstruction, by scene."""
     rebuilt = cells.W4A16.model_copy(update={"reconstruct": True})
     who = {
         "nearest": cells.Contestant("W4", "x", precision=cells.W4A16),
         "reconstructed": cells.Contestant("W4", "x", precision=rebuilt),
     }
     bench = cells.bench(ROUNDED_FRAMES)
-    distinct = tuple(clip for clip in clips if not clip.startswith("cut"))
-    rows = rows_of(distinct, n_frames=ROUNDED_FRAMES)
+    rows = rows_of(clips, n_frames=ROUNDED_FRAMES)
     return pd.DataFrame([over_dense(bench, row, who) for row in rows])
 
 
-def rounding_error_table(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
-    """Squared error of outputs by reconstruction over that of the nearest values.
-
-    A row for each product and layer: on the inputs of calibration, and on those of as many scenes
-    that were not calibrated on.
-    """
-    rebuilt = cells.W4A16.model_copy(update={"reconstruct": True})
-    own = cells.bench()
-    others = cells.Bench(archive, own.rule, rows_of(clips[: cells.CALIBRATION_CLIPS]))
-    exact = stack_weights(archive.config, archive.model.arrays)
-    made = {precision: own.weights(precision) for precision in (cells.W4A16, rebuilt)}
-    inputs = {
-        name: collect(bench.group(1), exact, lambda done: None)
-        for name, bench in (("calibrated", own), ("held_out", others))
-    }
+def looked_table(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
+    """What dense decoding shows of queries, keys, maps and MLPs: a row for each scene."""
     table = []
-    for product in PRODUCTS:
-        for layer in range(archive.n_layers):
-            line: dict[str, Any] = {"product": product, "layer": layer}
-            for name, collector in inputs.items():
-                x = collector.samples(product, layer).astype(float)
-                nearest, reconstructed = (
-                    np.square(x @ (_of(weights, product) - _of(exact, product))[layer]).sum()
-                    for weights in made.values()
-                )
-                line[name] = reconstructed / nearest
-            table.append(line)
-    return pd.DataFrame(table)
+    for row in rows_of(clips):
+        lookers = (Evolving(archive.config, len(row.prompt)), DraftMaps(), Stretching())
 
+        def look(seen: Seen, lookers: tuple[Any, ...] = lookers) -> None:
+            for looker in lookers:
+                looker.look(seen)
 
-def _of(weights: Weights, product: Product) -> Any:
-    """Weights of a product, [layers, inputs, outputs]."""
-    of_product: Mapping[str, Any] = {
-        "qkv": weights.w_qkv,
-        "out": weights.w_out,
-        "gate_up": weights.w_gate_up,
-        "down": weights.w_down,
-    }
-    return of_product[product].astype(float)
-
-
-def prompt_table(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
-    """AnnCA on captions that are repeated until they have 512 bytes: a row for each scene.
-
-    ``read`` is the mean share of the prompt that is read after frame 0.
-    """
-    bench, table = cells.bench(), []
-    own = cells.Contestant("AnnCA", "8 bit", AnnCa(bits=8))
-    who = {"ann_ca": own, "random": replace(own, floor="keys")}
-    for short in rows_of(clips):
-        row = replace(short, prompt=(short.prompt * PROMPT)[:PROMPT])
-        tokens = bench.cell(own, row)["tokens"][TOKENS_PER_FRAME:].mean(axis=(1, 2))
-        context = PROMPT + 1 + np.arange(TOKENS_PER_FRAME, len(row.codes))
-        read = 1 - (context - tokens).mean() / PROMPT
-        table.append({**over_dense(bench, row, who), "read": read})
+        archive.decoder.decode(None, row.prompt, row.codes, look=look)
+        line: dict[str, object] = {"clip": row.clip}
+        for looker in lookers:
+            line.update(looker.figures())
+        table.append(line)
     return pd.DataFrame(table)
 
 
@@ -271,6 +235,10 @@ TABLES: dict[str, Callable[[Archive, tuple[str, ...]], pd.DataFrame]] = {
     "rounding": rounding_table,
     "rounding_error": rounding_error_table,
     "prompts": prompt_table,
+    "prompt_machines": machine_table,
+    "looked": looked_table,
+    "pooling": pooling_table,
+    "stack": stack_table,
     "rollout": rollout_table,
 }
 

@@ -68,7 +68,7 @@ def longer_prompt(designs: Sequence[str], tokens: int, least: float) -> Finding:
         gains.append((name, seconds[0] / seconds[1]))
     text = ", ".join(f"{name} {gain:.2f}" for name, gain in gains)
     enough = max(gain for _, gain in gains) >= least
-    return Finding(f"at most: {text}", None if enough else False)
+    return Finding(f"at most: {text}", enough)
 
 
 def mlp_over_attention() -> Finding:

@@ -30,11 +30,15 @@ def test_every_claim_has_a_place_a_reason_and_a_verdict() -> None:
     assert all(row[name] for row in rows for name in COLUMNS)
     assert all((row["command"] == "none") == (row["result"] == "not tested") for row in rows)
     assert len({row["claim"] + row["paper"] for row in rows}) == len(rows)
-    agree, contradict, cannot = (verdicts[each] for each in VERDICTS)
+    agree, contradict, undecided, cannot = (verdicts[each] for each in VERDICTS)
     readme = " ".join((ROOT / "studies/claims/README.md").read_text(encoding="utf-8").split())
     assert f"Of {len(rows)} claims of" in readme
     assert f"{agree} agree with" in readme
-    assert f"{contradict} are contradicted, and {cannot} cannot" in readme
+    assert f"{contradict} are contradicted, {undecided} are undecided" in readme
+    assert f"and {cannot} cannot" in readme
+    for row in rows:  # what is undecided by an interval says what the test would have found
+        is_open = row["verdict"] == "undecided" and "[" in row["result"]
+        assert ("detectable" in row["result"]) == is_open, row["claim"]
 
 
 def test_every_command_exists() -> None:

@@ -19,6 +19,7 @@ from carsim.base.units import PARTS
 from carsim.decisions.attention import PLAIN
 from carsim.decisions.replay import FASTCAR
 from carsim.design import Design, load_design, override, shipped_designs
+from carsim.design.load import configs_folder
 from carsim.hardware.schedule import SCHEDULES
 from carsim.machine.build import build
 from carsim.machine.cases import Cases, RowCases, distinct_reads
@@ -68,6 +69,15 @@ def test_a_prompt_that_no_buffer_allows_is_named() -> None:
     design, work = long_prompt(130_000, 256)
     with pytest.raises(InputError, match="`workload` prompt: 130000 is too large: time of prompt"):
         run(design, workload=work, allow_misfit=True, what_if=False)
+
+
+def test_a_forward_that_a_mapping_makes_too_long_names_the_mapping() -> None:
+    design = load_design(str(configs_folder() / "boards" / "h100sxm.yaml"))
+    message = r"machine\.mapping: 'tensor' makes a forward too long: .*; take batch"
+    with pytest.raises(InputError, match=message):
+        run(design, workload="diffusion:wan2.1_14b", what_if=False)
+    dealt = override(design, {"machine.mapping": "batch"})  # the cure works
+    run(dealt, workload="diffusion:wan2.1_14b", what_if=False)
 
 
 def test_each_product_of_an_op_is_launched() -> None:

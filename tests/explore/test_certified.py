@@ -70,6 +70,8 @@ OBJECTIVES = [
     *("latency_s", "energy_per_video_j", "dsp", "bram36", "fill", "tokens_per_s"),
     *("expected_seconds_per_video", "expected_tokens_per_s_low"),
     *("frames_per_s", "energy_per_token_j", "memory_used_gb", "replay_eligible", "body_latency_s"),
+    *("average_power_w", "energy_above_idle_per_video_j", "memory_gb_per_video"),
+    *("first_token_s", "prefill_s"),
 ]
 
 
@@ -215,6 +217,22 @@ def test_expected_times_are_bounded_though_their_factor_varies(tmp_path):
     assert set(pareto(front, ["expected_frames_per_s"])["machine.overheads.control"]) == {
         "bare_metal"
     }
+
+
+def test_bounds_of_power_traffic_and_prompts_hold_and_leave_designs_out(tmp_path):
+    axes = {**CLOCKS, "machine.array.cols": [4, 16], "board.dsp": [40, 2520]}
+    for goals in (
+        ["average_power_w", "dsp"],
+        ["average_power_w", "seconds_per_video"],
+        ["energy_above_idle_per_video_j", "memory_gb_per_video"],
+        ["first_token_s", "dsp"],
+    ):
+        study = make_study(tmp_path, axes=axes, objectives=goals, baseline=False)
+        check(study)
+        bounds, _ = bounds_of(GridStudy(study))
+        assert np.isfinite(bounds).all()
+        assert (bounds[:, 0] > 0).all()
+        assert len(sweep(study, workers=0, front_only=True)) < len(bounds)
 
 
 def test_a_constant_factor_is_known_to_the_study(tmp_path):

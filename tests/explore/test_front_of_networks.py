@@ -93,6 +93,7 @@ AXES: dict[str, list[Any]] = {
 OBJECTIVES = [
     *("latency_s", "seconds_per_video", "energy_per_video_j", "dsp", "frames_per_s"),
     *("energy_per_token_j", "expected_seconds_per_video", "fill", "memory_used_gb"),
+    *("average_power_w", "energy_above_idle_per_video_j", "memory_gb_per_video", "prefill_s"),
 ]
 
 
@@ -161,6 +162,20 @@ def test_bounds_of_drawn_networks_hold(tmp_path_factory: pytest.TempPathFactory,
         axes["policy.skip.kind"] = ["mlp"]
     folder = tmp_path_factory.mktemp("study")
     check_bounds(study_of(folder, model, axes, objectives=wanted, workload=work))
+
+
+@pytest.mark.parametrize("model", [VIDEO, CHUNKS, STREAMS, DEPTH])
+def test_bounds_of_power_and_traffic_hold(tmp_path: Path, model: dict[str, Any]) -> None:
+    axes = {
+        "machine.cores": [1, 3],
+        "machine.array.rows": [2, 32],
+        "machine.activation_buffer_kib": [1, 64],
+        "board.fabric_clock_mhz": [100.0, 300.0],
+        "policy.skip.kind": ["all_layers"],
+    }
+    goals = ["average_power_w", "energy_above_idle_per_video_j", "memory_gb_per_video", "prefill_s"]
+    work = {"kind": "sample"} | ({} if model is DEPTH else {"every": 2})
+    check_bounds(study_of(tmp_path, model, axes, objectives=goals, workload=work))
 
 
 def test_a_small_grid_equals_its_enumeration_and_bounds_are_near(tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ from carsim.design import Design
 from carsim.design.load import for_work
 from carsim.metrics import figures
 from carsim.program.sample import macs_of_all_forwards
+from carsim.report.explain import document
 from carsim.report.files import save_report
+from carsim.report.stored import read_run
 from carsim.runs.report import Report
 from carsim.runs.rollout import chunk_figures
 from carsim.validate.preset_counts import preset_model
@@ -187,6 +189,17 @@ def test_chunks_add_up_to_the_run(fields: str, tmp_path: Path) -> None:
     with (tmp_path / "run/chunks.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [float(each["seconds"]) for each in rows] == [chunk.seconds for chunk in chunks]
+
+
+@pytest.mark.parametrize("fields", ["rolling=2", "prompts=2", "cache=none"])
+def test_a_timeline_and_an_explanation_of_chunks(fields: str, tmp_path: Path) -> None:
+    report = report_of(f"chunks:longlive_1.3b,64x64,chunks=4,{fields}")
+    assert "timeline.json" in save_report(report, tmp_path / "run", timeline=(1, 3))
+    parts = document(read_run(tmp_path / "run"))
+    equations = [each for part in parts["lines"] for each in part["equations"]]
+    (forwards,) = (each for each in equations if each["figure"] == "forwards")
+    assert forwards["value"] == report.design.model.sample.forwards  # type: ignore[union-attr]
+    assert forwards["printed"] == forwards["value"]
 
 
 def test_a_chunk_says_when_memory_is_full() -> None:

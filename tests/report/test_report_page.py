@@ -19,6 +19,7 @@ from carsim.report.notes import notes_of
 from carsim.report.report import write_page
 from carsim.report.run_page import TileChange, tile_changes, tiles
 from carsim.report.stored import read_run, sealed, stored
+from carsim.report.words import WORDS, spelled_out
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +62,12 @@ def test_the_page_says_what_was_asked_and_what_came_out(page: Page) -> None:
         assert text in page.text
     for note in notes_of(report):
         assert note in page.text
+
+
+def test_the_page_spells_out_the_words_that_it_uses_once(page: Page) -> None:
+    for meaning in WORDS.values():
+        assert page.text.count(meaning) == 1
+    assert spelled_out("<p>an axis</p><script>DRS, tau</script><p title='replay'>") == []
 
 
 def test_the_page_needs_no_other_file_and_no_network(page: Page) -> None:

@@ -3,6 +3,7 @@
 import base64
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,14 @@ from carsim.explore.pareto import pareto
 from carsim.explore.store import open_folder, open_store
 from carsim.explore.sweep import fill
 from carsim.metrics import METRICS
-from carsim.report.explorer import SAME, cheapest_near, explorer, worth, worth_table
+from carsim.report.explorer import (
+    SAME,
+    cheapest_near,
+    explorer,
+    worth,
+    worth_elsewhere,
+    worth_table,
+)
 from carsim.report.figures.pareto import front_plot, heading
 from carsim.report.figures.plot import Panel
 from carsim.report.figures.policy_looks import policy_look
@@ -146,6 +154,32 @@ def test_an_axis_is_worth_what_its_worst_choice_costs(folder: Path) -> None:
     table = worth_table(study)
     assert table.headings == ("axis", "time per video [s]", "energy per video [J]")
     assert {row[0] for row in table.rows} == {heading(axis) for axis in study.axes}
+
+
+def test_an_axis_that_is_worth_nothing_at_the_best_point_says_where_it_is_worth_most() -> None:
+    """A schedule moves nothing at a batch of one, which is fastest here, and 25 % at four."""
+    points = pd.DataFrame(
+        {
+            "policy.schedule": ["static", "drs"] * 3,
+            "policy.batch": [1, 1, 2, 2, 4, 4],
+            "machine.cores": [2] * 6,
+            "seconds_per_video": [1.0, 1.0, 2.2, 2.0, 5.0, 4.0],
+        }
+    )
+    study = SimpleNamespace(
+        counted=points,
+        axes=dict.fromkeys(points.columns[:3]),
+        objectives={"seconds_per_video": "min"},
+    )
+    found = worth_elsewhere(study, "policy.schedule", "seconds_per_video")
+    assert found is not None
+    assert (found.share, found.other, found.choice) == (pytest.approx(0.25), "policy.batch", "4")
+    rows = {row[0]: row[1] for row in worth_table(study).rows}
+    assert rows["schedule"] == "0.0 % (up to 25.0 % at batch 4)"
+    points["seconds_per_video"] = [1.0, 1.0, 2.0, 2.0, 4.0, 4.0]
+    assert worth_elsewhere(study, "policy.schedule", "seconds_per_video") is None
+    rows = {row[0]: row[1] for row in worth_table(study).rows}
+    assert rows["schedule"] == "0.0 %"
 
 
 def test_the_cheapest_near_the_fastest_is_named(folder: Path) -> None:

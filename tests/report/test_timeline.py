@@ -17,7 +17,7 @@ from carsim.base.errors import InputError
 from carsim.decisions.attention import Dense
 from carsim.machine.phases import Phases
 from carsim.report.chrome import chrome_trace, read_timelines
-from carsim.report.figures.slices import compared_rows
+from carsim.report.figures.slices import compared_rows, layer_plot, record_layer
 from carsim.runs.timeline import (
     MAX_LAYER_STEPS,
     MemoryRate,
@@ -48,10 +48,10 @@ def cycles_of(row, first, stop):
     return int(layers) + (head.cycles // head.count * (stop - first) if head else 0)
 
 
-def tiled(row, *, books=False):
-    """The row at fidelity ``tile``, which every timeline has."""
+def tiled(row, *, books=False, fidelity="tile"):
+    """The row at fidelity ``tile``, which every timeline has, or at another."""
     plan = row.simulation.plan
-    plan = replace(plan, phases=Phases(plan.hw, "tile", book=booked if books else None))
+    plan = replace(plan, phases=Phases(plan.hw, fidelity, book=booked if books else None))
     first_batch = row.batches.at_steps(np.arange(48), n_batches=1)
     run = simulate_policy(plan, first_batch, detail=True)
     return replace(row, simulation=run)
@@ -94,12 +94,16 @@ def state_of(piece):
 
 
 @EACH
-def test_slices_of_cores_and_ports_sum_to_what_the_run_has_booked(overrides):
+@pytest.mark.parametrize("fidelity", ["tile", "fluid"])
+def test_slices_of_cores_and_ports_sum_to_what_the_run_has_booked(overrides, fidelity, monkeypatch):
     """Busy, and waiting on each memory, on cores, instructions or replays; the rest is idle.
 
     An account calls the fullest core of each phase core 0, so that cores are compared by their sum.
+    A timeline is at fidelity fluid where no phase has few enough tiles to be played.
     """
-    row = tiled(tiny_report(*overrides).chosen, books=True)
+    if fidelity == "fluid":
+        monkeypatch.setattr("carsim.runs.played_phase.MOST_TILES", 0)
+    row = tiled(tiny_report(*overrides).chosen, books=True, fidelity=fidelity)
     plan = row.simulation.plan
     timeline = record_timeline(row, 14, 20)
     sums = [visits.spread(visits.outcome.booked) for visits in row.simulation.visits]
@@ -141,6 +145,20 @@ def test_decisions_are_those_of_the_trace_and_cores_those_of_the_schedule(overri
         for piece in timeline.slices:
             if piece.decision == "computes" and piece.track.startswith("core"):
                 assert {sequence % 2 for sequence in piece.sequences} == {int(piece.track[-1])}
+
+
+def test_blocks_of_too_many_tiles_are_named_and_their_waits_say_for_what(monkeypatch):
+    row = tiny_report().chosen
+    step, layer = mixed_layer_step(row, 16)
+    assert not record_layer_step(row, step, layer).unplayed
+    monkeypatch.setattr("carsim.runs.played_phase.MOST_TILES", 0)
+    shown = record_layer(tiny_report(), step, layer)
+    plot = layer_plot(shown)
+    assert "at fidelity fluid: QKV projection, attention, output projection, MLP" in plot.caption
+    timeline = next(iter(shown.timelines.values()))
+    waits = [piece.note for piece in leaves(timeline) if piece.note and not piece.is_busy]
+    assert any("for tiles of W_" in note for note in waits)
+    assert not any("for tiles of :" in note for note in waits)
 
 
 PRIVATE = ("machine.weight_sharing=private", "machine.cores=3")

@@ -7,8 +7,10 @@ import numpy as np
 
 from carsim.base.answers import Check
 from carsim.decisions.attention.base import (
+    Array,
     AttentionPolicy,
     CacheAt,
+    ForwardShape,
     Ints,
     KvReads,
     Query,
@@ -34,6 +36,7 @@ def _counts(what: str, counts: Any, context: Ints) -> str:
 
 
 def _reads(answer: KvReads, policy: AttentionPolicy, context: Ints) -> str:
+    """Problem of reads: no whole numbers, beyond the context, or more runs than keys; or none."""
     tokens = np.asarray(answer.tokens)
     problem = _counts("keys", tokens, context) or _counts("runs", answer.runs, context)
     if not problem and (answer.runs > tokens).any():
@@ -46,6 +49,7 @@ def _reads_at(answer: KvReads, policy: AttentionPolicy, at: CacheAt) -> str:
 
 
 def _full_tokens(answer: Ints, policy: AttentionPolicy, tokens: Ints, tokens_per_frame: int) -> str:
+    """Problem of tokens at full precision: no whole numbers, or more than there are; or none."""
     # Proofs of ranges ask with Python's integers, which an array holds as objects.
     if np.asarray(tokens).dtype == object:
         answer = np.asarray(answer).astype(np.int64)
@@ -54,6 +58,7 @@ def _full_tokens(answer: Ints, policy: AttentionPolicy, tokens: Ints, tokens_per
 
 
 def _far_tokens(answer: Ints, policy: AttentionPolicy, tokens: Ints, tokens_per_frame: int) -> str:
+    """Problem of tokens in the second memory, where the newest one may not be; or none."""
     problem = _full_tokens(answer, policy, tokens, tokens_per_frame)
     if not problem and (np.asarray(tokens) - answer < 1).any():
         return "moves the newest token to the second memory"
@@ -85,6 +90,7 @@ def _reads_aligned(answer: bool, policy: AttentionPolicy, distance: int) -> str:
 
 
 def _work(answer: SideWork, policy: AttentionPolicy, context: Ints, *sizes: int) -> str:
+    """Problem of some work: amounts are not whole, negative, or of another shape; or none."""
     for name, amount in vars(answer).items():
         amounts = np.asarray(amount)
         if amounts.dtype.kind not in "iu":
@@ -101,6 +107,7 @@ def _side_bytes(answer: Ints, policy: AttentionPolicy, context: Ints, *sizes: in
 
 
 def _unit(answer: SelectionUnit, policy: AttentionPolicy) -> str:
+    """Problem of a unit: a size is no whole number of at least 0; or none."""
     for name, amount in vars(answer).items():
         if not isinstance(amount, int | np.integer) or amount < 0:
             return f"gives {name} of {amount!r}: a whole number of at least 0 can be"
@@ -110,6 +117,7 @@ def _unit(answer: SelectionUnit, policy: AttentionPolicy) -> str:
 def _select(
     answer: Selection, policy: AttentionPolicy, state: Any, layer: int, query: Query
 ) -> str:
+    """Problem of a selection: window, mask or bias of a wrong shape, or a bias of NaN; or none."""
     rows, n_kv_heads, end = query.keys.shape[:3]
     if not 0 <= answer.start < end:
         return f"gives a window from slot {answer.start} of {end}"
@@ -130,6 +138,61 @@ def _select(
     return ""
 
 
+def _forward_keys(
+    answer: Ints, policy: AttentionPolicy, queries: int, keys: Ints, share_done: Array
+) -> str:
+    return _keys_of_forwards(answer, keys)
+
+
+def _forward_held(answer: Ints, policy: AttentionPolicy, queries: int, keys: Ints) -> str:
+    return _keys_of_forwards(answer, keys)
+
+
+def _keys_of_forwards(answer: Any, keys: Ints) -> str:
+    """Check keys of forwards: one count for each forward, 1 to all keys of it.
+
+    A mask of queries and keys is no answer: a machine needs to know how many keys are scored.
+    Forwards without keys are those of which nothing is asked.
+    """
+    counts = np.asarray(answer)
+    keys = np.asarray(keys)
+    if counts.shape != keys.shape:
+        expected = f"one count of keys for each forward, shape {keys.shape}"
+        hint = ""
+        if counts.dtype == np.bool_:
+            hint = "; of a mask, give the mean number of True in its rows"
+        return f"gives {counts.dtype} of shape {counts.shape}, expected {expected}{hint}"
+    if counts.dtype.kind not in "iu":
+        return f"gives keys that are no whole numbers ({counts.dtype})"
+    is_wrong = (keys > 0) & ((counts < 1) | (counts > keys))
+    if is_wrong.any():
+        wrong = counts[is_wrong].flat[0]
+        return f"gives {wrong} of {keys[is_wrong].flat[0]} keys: 1 to all of them can be"
+    return ""
+
+
+def _forward_work(
+    answer: SideWork, policy: AttentionPolicy, shape: ForwardShape, keys: Ints
+) -> str:
+    return _work(answer, policy, np.asarray(keys))
+
+
+def _forward_side_bytes(
+    answer: Ints, policy: AttentionPolicy, shape: ForwardShape, keys: Ints
+) -> str:
+    return _work(SideWork(bytes_read=answer), policy, np.asarray(keys))
+
+
+def _cross_keys(answer: int, policy: AttentionPolicy, text: int) -> str:
+    if not isinstance(answer, int | np.integer) or not 1 <= answer <= text:
+        return f"gives {answer!r} of {text} prompt tokens: 1 to all of them can be"
+    return ""
+
+
+def _cross_work(answer: SideWork, policy: AttentionPolicy, shape: ForwardShape, text: int) -> str:
+    return _work(answer, policy, np.asarray(text))
+
+
 CHECKS: Mapping[str, Check] = {
     "reads": _reads,
     "reads_at": _reads_at,
@@ -145,5 +208,11 @@ CHECKS: Mapping[str, Check] = {
     "side_bytes": _side_bytes,
     "unit": _unit,
     "select": _select,
+    "forward_keys": _forward_keys,
+    "forward_held": _forward_held,
+    "forward_work": _forward_work,
+    "forward_side_bytes": _forward_side_bytes,
+    "cross_keys": _cross_keys,
+    "cross_work": _cross_work,
 }
 """Method of an attention policy -> check of its answers."""

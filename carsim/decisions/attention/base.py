@@ -330,6 +330,7 @@ class AttentionPolicy(GrownSection):
 
     @model_validator(mode="after")
     def _no_field_of_another_mode(self) -> Self:
+        """Refuse a field that has no effect in the mode that is chosen."""
         used = self.used
         for name, value in self:
             if name not in used and value != type(self).model_fields[name].default:

@@ -97,19 +97,21 @@ class Evicting(AttentionPolicy):
         end = keys.shape[2]
         old = end - cache.tokens_per_frame  # slots before the newest frame
         stored = state.stored[layer, :, :, :old]
-        place = np.arange(old) - cache.padding[:, None]  # [B, old]
-        candidate = stored & (place >= 0)[:, None]
-        worth = np.where(candidate, state.worth[layer, :, :, :old], -np.inf)
-        worth = np.where((place < self.sinks)[:, None] & candidate, np.inf, worth)
-        kept = min(old, self.kept_tokens(layer, cache.n_layers))
-        order = np.argsort(-worth, axis=-1, kind="stable")
-        rank = np.argsort(order, axis=-1, kind="stable")
-        state.stored[layer, :, :, :old] = candidate & ((rank < kept) | (worth == np.inf))
-        held = np.count_nonzero(state.stored[layer, :, :, :end], axis=-1).max(axis=1)
+        token = np.arange(old) - cache.padding[:, None]  # [B, old]; below 0 for padding
+        is_candidate = stored & (token >= 0)[:, None]  # [B, KV, old]
+        is_sink = is_candidate & (token < self.sinks)[:, None]
+        worth = np.where(is_candidate, state.worth[layer, :, :, :old], -np.inf)
+        worth = np.where(is_sink, np.inf, worth)
+        most_kept = min(old, self.kept_tokens(layer, cache.n_layers))
+        best_first = np.argsort(-worth, axis=-1, kind="stable")
+        rank = np.argsort(best_first, axis=-1, kind="stable")
+        is_kept = (rank < most_kept) | (worth == np.inf)
+        state.stored[layer, :, :, :old] = is_candidate & is_kept
         if self.keep >= end:
             return None
         # Padding is not stored any more; the newest frame has none.
-        return np.asarray(held)
+        tokens_of_heads = np.count_nonzero(state.stored[layer, :, :, :end], axis=-1)  # [B, KV]
+        return np.asarray(tokens_of_heads.max(axis=1))
 
     @property
     def reads_all_held(self) -> bool:

@@ -27,9 +27,13 @@ SCALE_BITS = 16
 """Of the one scale that a vector of few bits carries."""
 
 MOST_SCORES = 4096
+"""Scores of a row that the sorter takes at most: 4,096 blocks of 16 tokens are 65,536 tokens."""
+
 SCORE_BITS = 16
+"""Bits of a score in the sorter."""
+
 INDEX_BITS = 16
-"""Of the sorter: 4,096 blocks of 16 tokens are 65,536 tokens."""
+"""Bits of an index in the sorter."""
 
 SORTER_COMPARATORS = 2
 """Comparators that a level of the sorter is worth in LUTs, as it also holds two keys and passes one
@@ -67,16 +71,20 @@ def best(scores: Array, k: Ints | int) -> Bools:
     [[1, 0, 1, 0], [0, 1, 1, 1]]
     """
     n = scores.shape[-1]
-    k = np.broadcast_to(k, scores.shape[:-1])[..., None]
-    rank = np.clip(n - k, 0, n - 1)  # of the least score that is chosen, in ascending order
-    least = np.take_along_axis(np.partition(scores, np.unique(rank), axis=-1), rank, axis=-1)
+    wanted = np.broadcast_to(k, scores.shape[:-1])[..., None]
+    # Rank of the least score that is chosen, in ascending order, [.., 1].
+    rank = np.clip(n - wanted, 0, n - 1)
+    partly_sorted = np.partition(scores, np.unique(rank), axis=-1)
+    least = np.take_along_axis(partly_sorted, rank, axis=-1)
     chosen: Bools = scores >= least
-    if np.count_nonzero(chosen) != k.sum():  # ties, or k is 0 or above n
-        above = scores > least
-        equal = scores == least
-        newest_first = equal[..., ::-1].cumsum(axis=-1)[..., ::-1]
-        chosen = above | (equal & (newest_first <= k - above.sum(axis=-1, keepdims=True)))
-    return chosen
+    if np.count_nonzero(chosen) == wanted.sum():
+        return chosen
+    # Scores are equal to the least one that is chosen, or k is 0 or above n.
+    is_above = scores > least
+    is_equal = scores == least
+    number_from_end = is_equal[..., ::-1].cumsum(axis=-1)[..., ::-1]
+    wanted_of_equal = wanted - is_above.sum(axis=-1, keepdims=True)
+    return is_above | (is_equal & (number_from_end <= wanted_of_equal))
 
 
 def few_bits(vectors: Array, bits: int) -> Array:
@@ -88,15 +96,17 @@ def few_bits(vectors: Array, bits: int) -> Array:
     """
     if bits == EXACT_BITS:
         return vectors
-    most = 2 ** (bits - 1) - 1
-    scale = np.abs(vectors).max(axis=-1, keepdims=True) / most
+    largest_code = 2 ** (bits - 1) - 1
+    scale = np.abs(vectors).max(axis=-1, keepdims=True) / largest_code  # [.., 1]
     scale = np.where(scale > 0, scale, 1).astype(vectors.dtype)
-    return np.clip(np.rint(vectors / scale), -most, most) * scale
+    codes = np.clip(np.rint(vectors / scale), -largest_code, largest_code)
+    return codes * scale
 
 
 def vector_bytes(head_dim: int, bits: int) -> int:
-    """Bytes of such a vector and its scale; exact ones have no scale."""
-    return -(-(head_dim * bits + SCALE_BITS * (bits != EXACT_BITS)) // 8)
+    """Bytes of a vector of few bits and its scale, rounded up; exact ones have no scale."""
+    scale_bits = 0 if bits == EXACT_BITS else SCALE_BITS
+    return -(-(head_dim * bits + scale_bits) // 8)
 
 
 @lru_cache(maxsize=16)
@@ -115,7 +125,8 @@ def signatures(vectors: Array, planes: NDArray[np.float64]) -> Codes:
     codes whatever stands beside them.
     """
     sides = np.einsum("...d,tbd->...tb", vectors, planes.astype(vectors.dtype)) > 0
-    return (sides @ (2.0 ** np.arange(planes.shape[1]))).astype(np.uint16)
+    value_of_bit = 2.0 ** np.arange(planes.shape[1])
+    return (sides @ value_of_bit).astype(np.uint16)
 
 
 def hash_macs(n_heads: int, n_kv_heads: int, head_dim: int, planes: int) -> int:
@@ -130,18 +141,23 @@ def grouped(q: Array, n_kv_heads: int) -> Array:
 
 def sorter() -> SelectionUnit:
     """The top-k of one core."""
-    word = SCORE_BITS + INDEX_BITS
+    word_bits = SCORE_BITS + INDEX_BITS
+    levels = (MOST_SCORES - 1).bit_length()
     return SelectionUnit(
-        comparator_bits=SORTER_COMPARATORS * (MOST_SCORES - 1).bit_length() * word,
-        buffer_bytes=2 * MOST_SCORES * word // 8,
-        word_bits=word,
+        comparator_bits=SORTER_COMPARATORS * levels * word_bits,
+        buffer_bytes=2 * MOST_SCORES * word_bits // 8,  # every key is held twice
+        word_bits=word_bits,
     )
 
 
 def bank(signature_bits: int) -> SelectionUnit:
     """Gates that compare signatures, and the list of what they find."""
-    word = SCORE_BITS + INDEX_BITS
-    return SelectionUnit(BANK_TOKENS * signature_bits, MOST_SCORES * word // 8, word)
+    word_bits = SCORE_BITS + INDEX_BITS
+    return SelectionUnit(
+        comparator_bits=BANK_TOKENS * signature_bits,
+        buffer_bytes=MOST_SCORES * word_bits // 8,
+        word_bits=word_bits,
+    )
 
 
 def most_runs(pieces: Ints, gaps: Ints) -> Ints:

@@ -104,38 +104,41 @@ class Stack(AttentionPolicy):
 
     @model_validator(mode="after")
     def _does_not_contradict_itself(self) -> Self:
+        """Refuse policies of which only one may act, and pairs that contradict each other."""
         changing = [policy for policy in self.policies if _overrides(policy, "end_of_frame")]
         dropping = [policy.kind for policy in changing if policy.kind != "ann_ca"]
         if len(dropping) > 1:
             problem = f"{' and '.join(dropping)} both drop, merge or change cached tokens"
             raise FieldError("policies", problem, "take one of them")
         for method, words in _ONCE.items():
-            of_method = [each.kind for each in self.policies if _overrides(each, method)]
+            of_method = [policy.kind for policy in self.policies if _overrides(policy, method)]
             if len(of_method) > 1:
                 problem = f"{' and '.join(of_method)} both {words}"
                 raise FieldError("policies", problem, "take one of them")
-        for first, second, (one, other) in self._contradictions(changing):
-            problem = f"{first.kind} {one}, and {second.kind} {other}"
+        for problem in self._contradictions(changing):
             raise FieldError("policies", problem, "take one of them")
         return self
 
-    def _contradictions(
-        self, changing: list[AttentionPolicy]
-    ) -> "Iterator[tuple[AttentionPolicy, AttentionPolicy, tuple[str, str]]]":
-        """Pairs of policies that contradict each other, and what each of them does."""
+    def _contradictions(self, changing: list[AttentionPolicy]) -> "Iterator[str]":
+        """Pairs of policies that contradict each other, in words.
+
+        Args:
+            changing: Policies that drop, merge or change cached tokens.
+        """
         for policy in self.policies:
-            others = [each for each in self.policies if each is not policy]
+            partners = [partner for partner in self.policies if partner is not policy]
             if policy.shares_layers:
-                words = "shares keys between layers", "drops, merges or changes them layer by layer"
-                yield from ((policy, other, words) for other in changing if other is not policy)
+                opposed = [partner for partner in changing if partner is not policy]
+                words = "drops, merges or changes them layer by layer"
+                yield from _opposed(policy, "shares keys between layers", opposed, words)
             if policy.shares_heads:
-                words = "shares keys between heads", "lets each head read its own"
-                by_head = [each for each in others if each.records and not each.heads_alike]
-                yield from ((policy, other, words) for other in by_head)
+                opposed = [one for one in partners if one.records and not one.heads_alike]
+                words = "lets each head read its own"
+                yield from _opposed(policy, "shares keys between heads", opposed, words)
             if policy.uses_far_memory:
-                words = "moves older tokens", "reads fewer tokens than it holds"
-                partial = [each for each in others if not each.reads_all_held]
-                yield from ((policy, other, words) for other in partial)
+                opposed = [one for one in partners if not one.reads_all_held]
+                words = "reads fewer tokens than it holds"
+                yield from _opposed(policy, "moves older tokens", opposed, words)
 
     # What the decoder asks.
 
@@ -144,7 +147,7 @@ class Stack(AttentionPolicy):
         return [policy.begin(cache) for policy in self.policies]
 
     def prompt_mask(self, valid: Bools) -> Bools:
-        """What every policy lets a prompt see."""
+        """Slots of a prompt that every policy lets be seen."""
         masks = [policy.prompt_mask(valid) for policy in self.policies]
         return np.logical_and.reduce(masks)
 
@@ -221,9 +224,10 @@ class Stack(AttentionPolicy):
         return min(policy.kept_key_heads(n_kv_heads) for policy in self.policies)
 
     def pooled(self, heads: Array) -> Array:
-        """What the one policy makes of a group that shares heads."""
-        sharing = next((each for each in self.policies if each.shares_heads), self.policies[0])
-        return sharing.pooled(heads)
+        """Heads of a group that shares keys, as the one policy pools them."""
+        sharing = [policy for policy in self.policies if policy.shares_heads]
+        policy = sharing[0] if sharing else self.policies[0]
+        return policy.pooled(heads)
 
     @property
     def shares_heads(self) -> bool:
@@ -246,7 +250,7 @@ class Stack(AttentionPolicy):
         return all(policy.reads_all_held for policy in self.policies)
 
     def held(self, context: Ints) -> Ints:
-        """What the policy holds that holds least."""
+        """Tokens that the policy holds which holds fewest."""
         return np.minimum.reduce([policy.held(context) for policy in self.policies])
 
     def keys_kept(self, context: Ints, distance: int) -> Ints:
@@ -280,33 +284,33 @@ class Stack(AttentionPolicy):
         """Every policy has a form for forwards, and what merges keys comes before what chooses."""
         chooses = ""
         for number, policy in enumerate(self.policies):
-            place = f"policies[{number}]"
+            policy_field = f"policies[{number}]"
             if not policy.masks_forwards:
                 problem = f"{policy.kind!r} is a policy of decoding"
-                raise FieldError(place, problem, "leave it out")
+                raise FieldError(policy_field, problem, "leave it out")
             if policy.has_dense_steps:
                 problem = f"{policy.kind!r} is dense in some steps"
-                raise FieldError(place, problem, "take it alone")
+                raise FieldError(policy_field, problem, "take it alone")
             try:
                 policy.check_forwards(in_chunks=in_chunks)
             except FieldError as error:
-                field = f"{place}.{error.field}"
+                field = f"{policy_field}.{error.field}"
                 raise FieldError(field, error.problem, error.cure) from None
             merges = _overrides(policy, "forward_held")
             if merges and chooses:
                 problem = f"{policy.kind!r} merges keys that {chooses!r} has chosen from"
-                raise FieldError(place, problem, f"name {policy.kind!r} first")
+                raise FieldError(policy_field, problem, f"name {policy.kind!r} first")
             if _overrides(policy, "forward_keys") and not merges:
                 chooses = policy.kind
 
     def forward_keys(self, queries: int, keys: Ints, share_done: Array) -> Ints:
-        """What is left by all policies, one after the other."""
+        """Keys that all policies leave, one after the other."""
         for policy in self.policies:
             keys = policy.forward_keys(queries, keys, share_done)
         return keys
 
     def forward_held(self, queries: int, keys: Ints) -> Ints:
-        """What the policy holds that holds least."""
+        """Tokens that the policy holds which holds fewest."""
         return np.minimum.reduce([policy.forward_held(queries, keys) for policy in self.policies])
 
     def forward_work(self, shape: ForwardShape, keys: Ints) -> SideWork:
@@ -318,16 +322,16 @@ class Stack(AttentionPolicy):
         return _summed(works)
 
     def forward_side_bytes(self, shape: ForwardShape, keys: Ints) -> Ints:
-        """The data of all policies."""
-        parts = []
+        """The data of all policies, each on the keys that are held when its turn comes."""
+        nbytes = []
         for policy in self.policies:
-            parts.append(policy.forward_side_bytes(shape, keys))
+            nbytes.append(policy.forward_side_bytes(shape, keys))
             keys = policy.forward_held(shape.queries, keys)
-        total: Ints = np.add.reduce(parts)
+        total: Ints = np.add.reduce(nbytes)
         return total
 
     def cross_keys(self, text: int) -> int:
-        """What is left by all policies, one after the other."""
+        """Keys that all policies leave, one after the other."""
         for policy in self.policies:
             text = policy.cross_keys(text)
         return text
@@ -362,7 +366,16 @@ _ONCE = {
 """Methods that one policy of a stack may override, and what policies do that override them."""
 
 
+def _opposed(
+    policy: AttentionPolicy, words: str, opposed: list[AttentionPolicy], opposed_words: str
+) -> "Iterator[str]":
+    """Contradictions in words: what a policy does, and what each opposed policy does."""
+    for partner in opposed:
+        yield f"{policy.kind} {words}, and {partner.kind} {opposed_words}"
+
+
 def _overrides(policy: AttentionPolicy, method: str) -> bool:
+    """The class of a policy has a method of its own, in place of the contract's."""
     return getattr(type(policy), method) is not getattr(AttentionPolicy, method)
 
 
@@ -377,6 +390,7 @@ def _fewest(answers: list[KvReads], context: Ints) -> KvReads:
 
 
 def _summed(works: list[SideWork]) -> SideWork:
+    """The work of several policies together."""
     return SideWork(
         macs=sum(work.macs for work in works),
         element_ops=sum(work.element_ops for work in works),

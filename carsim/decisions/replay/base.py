@@ -86,6 +86,7 @@ class ReplayRule(GrownSection):
 
     @model_validator(mode="after")
     def _has_frames_to_look_at(self) -> Self:
+        """Refuse a rule that scores before the frames are there at which it looks."""
         if self.first_frame < self.frames_back:
             problem = f"{self.first_frame}, while the rule looks {self.frames_back} frames back"
             raise FieldError("first_frame", problem, f"give at least {self.frames_back}")

@@ -63,8 +63,9 @@ class InputChange(ReplayRule):
 
     def begin(self, shape: DecoderShape) -> Array:
         """Inputs held, as the numbers they stand for: [L, B, N, elements]."""
-        count = shape.hidden_size if self.elements is None else self.elements
-        return np.zeros((shape.n_layers, shape.n_rows, shape.tokens_per_frame, count), shape.dtype)
+        elements = shape.hidden_size if self.elements is None else self.elements
+        size = (shape.n_layers, shape.n_rows, shape.tokens_per_frame, elements)
+        return np.zeros(size, shape.dtype)
 
     def score(self, state: Array, layer: int, place: int, seen: Seen) -> Array:
         """Minus the relative change of each row, [B]."""
@@ -72,9 +73,10 @@ class InputChange(ReplayRule):
 
     def against(self, u: Array, held: Array) -> Array:
         """The score of inputs [B, d] against held ones [B, elements], whatever step they are of."""
-        change = ((self.stored(u) - held) ** 2).sum(axis=-1)
+        squared_change = ((self.stored(u) - held) ** 2).sum(axis=-1)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            relative = np.where(change == 0, 0, change / (held**2).sum(axis=-1))
+            relative = squared_change / (held**2).sum(axis=-1)
+            relative = np.where(squared_change == 0, 0, relative)
         return 0 - np.minimum(relative, MOST)
 
     def computed(self, state: Array, layer: int, place: int, rows: Bools, seen: Seen) -> None:
@@ -84,7 +86,8 @@ class InputChange(ReplayRule):
     def stored(self, u: Array) -> Array:
         """Inputs as they are held: some elements, in a few bits, [B, d] to [B, elements]."""
         if self.elements is not None:
-            u = u[:, np.arange(self.elements) * u.shape[1] // self.elements]
+            evenly_strided = np.arange(self.elements) * u.shape[1] // self.elements
+            u = u[:, evenly_strided]
         return u if self.bits is None else few_bits(u, self.bits)
 
     def at_width(self, decoded: int, simulated: int) -> "InputChange":
@@ -96,10 +99,11 @@ class InputChange(ReplayRule):
 
     def work(self, shape: MachineShape) -> RuleWork:
         """Round, compare, and hold a vector."""
-        count = shape.columns(shape.hidden_size if self.elements is None else self.elements)
+        elements = shape.hidden_size if self.elements is None else self.elements
+        of_core = shape.columns(elements)
         if self.bits is None:
-            return RuleWork(count * COMPARE_OPS, held_bytes=ceil(count * shape.activation_bits / 8))
-        return RuleWork(
-            count * (QUANTISE_OPS + DEQUANTISE_OPS + COMPARE_OPS),
-            held_bytes=-(-(count * self.bits + SCALE_BITS) // 8),
-        )
+            held_bytes = ceil(of_core * shape.activation_bits / 8)
+            return RuleWork(of_core * COMPARE_OPS, held_bytes=held_bytes)
+        ops_of_element = QUANTISE_OPS + DEQUANTISE_OPS + COMPARE_OPS
+        held_bits = of_core * self.bits + SCALE_BITS
+        return RuleWork(of_core * ops_of_element, held_bytes=-(-held_bits // 8))

@@ -38,6 +38,7 @@ class Periodic(ReplayRule):
 
     @model_validator(mode="after")
     def _each_layer_replays(self) -> "Periodic":
+        """Refuse layers that compute in every frame of their period."""
         n_layers = max(np.size(self.period), np.size(self.computes))
         periods = np.resize(self.period, n_layers).tolist()
         computed_frames = np.resize(self.computes, n_layers).tolist()

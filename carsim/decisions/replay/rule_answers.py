@@ -16,6 +16,7 @@ from carsim.decisions.replay.tracked import bare
 def _score(
     answer: NDArray[Any], rule: ReplayRule, state: Any, layer: int, place: int, seen: Seen
 ) -> str:
+    """Problem of scores: another number than rows, or no finite numbers; or none."""
     scores = np.asarray(bare(answer))  # the contract hands out arrays that refuse conversions
     rows = seen.n_rows
     if scores.shape != (rows,):
@@ -26,6 +27,7 @@ def _score(
 
 
 def _work(answer: RuleWork, rule: ReplayRule, shape: MachineShape) -> str:
+    """Problem of some work: an amount is no whole number of at least 0; or none."""
     for name, amount in answer._asdict().items():
         if not isinstance(amount, int | np.integer) or amount < 0:
             return f"gives {name} of {amount!r}: a whole number of at least 0 can be"

@@ -89,7 +89,7 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class Traced:
-    """What a rule does for one row in one layer of one step.
+    """Work and inputs of a rule for one row in one layer of one step.
 
     Attributes:
         stage: Where its decision is known.
@@ -222,6 +222,7 @@ class _Run:
         return self._summed(scored, learned, held_bits)
 
     def _summed(self, scored: list[Ledger], learned: list[Ledger], held_bits: Fraction) -> Traced:
+        """Most that the rule used and computed in any step, from the ledgers of several steps."""
         names = sorted({name for ledger in scored for name in ledger.used})
         most = {name: max(ledger.elements(name) for ledger in scored) for name in names}
         used = {name: count for name, count in most.items() if count}
@@ -244,6 +245,7 @@ class _Run:
         )
 
     def _decoder_shape(self) -> DecoderShape:
+        """The shape of a decoder of one row for which the rule makes its state."""
         shape = self.shape
         return DecoderShape(
             n_layers=LAYERS,
@@ -264,6 +266,7 @@ class _Run:
         return array.size * self.shape.activation_bits
 
     def _seen(self, ledger: Ledger, frame: int, layer: int, place: int) -> Seen:
+        """One layer in one step, with random numbers that are tracked in a ledger."""
         shape = self.shape
         step = frame * self.tokens_per_frame + place
         context = self.prompt + step + 1

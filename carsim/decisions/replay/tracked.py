@@ -56,13 +56,13 @@ class Ledger:
         return Tracked(values, self, Origin(name, ids))
 
     def elements(self, name: str) -> int:
-        """How many elements of a source were used."""
+        """Number of elements of a source that were used."""
         return int(self.used[name].sum()) if name in self.used else 0
 
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """Where elements come from.
+    """Source of elements.
 
     Attributes:
         name: Name of the source.
@@ -312,6 +312,7 @@ def use(value: Any) -> None:
 
 
 def _bare(value: Any) -> Any:
+    """The numbers of tracked arrays, also within lists and tuples; anything else as it is."""
     if isinstance(value, Tracked):
         return value._values
     if isinstance(value, list | tuple):
@@ -320,6 +321,7 @@ def _bare(value: Any) -> Any:
 
 
 def _tracked_in(value: Any) -> Iterator[Tracked]:
+    """Tracked arrays of a value, also within lists and tuples."""
     if isinstance(value, Tracked):
         yield value
     elif isinstance(value, list | tuple):
@@ -434,16 +436,19 @@ def _operations_of(function: Any, inputs: Any, of_result: int) -> int:
 
 
 def _shape_of(function: Any, inputs: Any, named: Mapping[str, Any]) -> Any:
+    """The result of a function that looks at shapes alone."""
     return function(*map(_bare, inputs), **named)
 
 
 def _view_of(function: Any, inputs: Any, named: Mapping[str, Any]) -> Tracked:
+    """The result of a function that moves elements and computes nothing."""
     array, *rest = inputs
     moved: Tracked = array._moved(lambda values: function(values, *rest, **named))
     return moved
 
 
 def _parts_of(function: Any, inputs: Any, named: Mapping[str, Any]) -> list[Tracked]:
+    """The arrays into which a function splits a tracked one, each tracked."""
     array, *rest = inputs
     count = len(function(_bare(array), *rest, **named))
     return [
@@ -452,10 +457,12 @@ def _parts_of(function: Any, inputs: Any, named: Mapping[str, Any]) -> list[Trac
 
 
 def _part_of(array: Tracked, split: Callable[[Any], Any], number: int) -> Tracked:
+    """One of the arrays into which a tracked one is split."""
     return array._moved(lambda values: split(values)[number])
 
 
 def _empty_like(function: Any, inputs: Any, named: Mapping[str, Any]) -> Tracked:
+    """An array of constants in the shape of a tracked one."""
     ledger = next(_tracked_in(tuple(inputs)))._ledger
     return Tracked(function(*map(_bare, inputs), **named), ledger)
 

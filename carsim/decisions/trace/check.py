@@ -164,16 +164,17 @@ def _contradictions(arrays: Arrays, meta: TraceMeta) -> Iterator[Contradiction]:
 
 
 def _of_ranges(arrays: Arrays, meta: TraceMeta, ranges: RangesMeta) -> Iterator[Contradiction]:
+    """Contradictions between ranges of tokens that reuse, their scores, and whole rows."""
     reused = arrays["reused"]
     of_range = ranges.tokens // ranges.count
     yield "reused", f"more tokens than the {of_range} of a range", reused > of_range
-    whole = np.all(reused == of_range, axis=-1)
+    all_ranges_reuse = np.all(reused == of_range, axis=-1)
     yield (
         "replay",
         "a row that wholly reuses, or does not, unlike its ranges",
-        arrays["replay"] != whole,
+        arrays["replay"] != all_ranges_reuse,
     )
-    forwards = np.zeros(len(whole), np.bool_)
+    forwards = np.zeros(len(all_ranges_reuse), np.bool_)
     forwards[list(ranges.whole_forwards)] = True
     computes = forwards[:, None, None, None] & (reused < of_range)
     yield "reused", "tokens that compute in a forward that reuses as a whole", computes
@@ -186,6 +187,7 @@ def _of_ranges(arrays: Arrays, meta: TraceMeta, ranges: RangesMeta) -> Iterator[
 def _of_decision(
     arrays: Arrays, meta: TraceMeta, decision: str, order: StepOrder
 ) -> Iterator[Contradiction]:
+    """Contradictions between who replays, scores, and the threshold of one decision."""
     replay_name, tas_name = arrays_of(decision)
     replay = arrays[replay_name]
     tas = arrays[tas_name]
@@ -202,6 +204,7 @@ def _of_decision(
 
 
 def _of_reads(arrays: Arrays, meta: TraceMeta) -> Iterator[Contradiction]:
+    """Contradictions between what attention read, the context, and what the cache held."""
     attention = meta.attention
     per_frame = meta.tokens_per_frame
     tokens = arrays["kv_tokens"].astype(np.int64)

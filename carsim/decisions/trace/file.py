@@ -113,13 +113,10 @@ class Trace:
             array = getattr(self, name)
             if array is not None:
                 object.__setattr__(self, name, _read_only(array))
-        further = {
-            name: Scored(
-                replay=_read_only(truth_values(each.replay, f"array 'replay.{name}'")),
-                tas=_read_only(each.tas),
-            )
-            for name, each in self.further.items()
-        }
+        further = {}
+        for name, scored in self.further.items():
+            replay = truth_values(scored.replay, f"array 'replay.{name}'")
+            further[name] = Scored(replay=_read_only(replay), tas=_read_only(scored.tas))
         object.__setattr__(self, "further", further)
 
     @classmethod
@@ -157,14 +154,21 @@ class Trace:
         if not isinstance(label, str) or not label.strip():
             problem = f"own decisions need a label, got {label!r}"
             raise InputError("Trace.from_decisions", problem, "name the idea, which outputs show")
-        if like.video.kind == "video" and like.n_rows > 1 and not like.meta.guidance_pairs:
+        is_sample = like.meta.tokens_per_frame == 1  # rows of which are passes of one sample
+        is_video = like.video.kind == "video" and not is_sample
+        if is_video and like.n_rows > 1 and not like.meta.guidance_pairs:
             note = f"{label}: {like.n_rows} rows without guidance pairs, each of which is a video"
             warnings.warn(f"{note}; stated_trace makes pairs of an even number", stacklevel=2)
-        changes: dict[str, Any] = {"producer": OWN_DECISIONS, "command": label}
-        changes |= {"decision_scope": "row", "quality": None, "content": {"own_decisions": label}}
-        changes["decisions"] = None  # nothing is known of what they skipped
-        changes["ranges"] = None  # whole rows decide
-        changes["schema_version"] = SCHEMA_VERSION if like.meta.steps is None else WIDER_VERSION
+        changes: dict[str, Any] = {
+            "producer": OWN_DECISIONS,
+            "command": label,
+            "decision_scope": "row",
+            "quality": None,
+            "content": {"own_decisions": label},
+            "decisions": None,  # nothing is known of what they skipped
+            "ranges": None,  # whole rows decide
+            "schema_version": SCHEMA_VERSION if like.meta.steps is None else WIDER_VERSION,
+        }
         arrays = like.arrays()
         recorded = {name: arrays[name] for name in (*READS, *STEPS) if name in arrays}
         return unscored(replay, like.meta.model_copy(update=changes), label, **recorded)
@@ -224,7 +228,7 @@ class Trace:
 
     @cached_property
     def contradicts_scores(self) -> bool:
-        """Its decisions are not those of its scores, as of no trace that was opened."""
+        """Decisions are not those that follow from its scores; never so of a trace from a file."""
         if self.path is not None:
             return False
         if self.meta.never_replays:
@@ -240,10 +244,10 @@ class Trace:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays by name, optional ones only if they are there."""
         names = ("replay", "tas", *READS, *STEPS, *RANGES)
-        found = {name: getattr(self, name) for name in names}
+        arrays = {name: getattr(self, name) for name in names}
         for decision, scored in self.further.items():
-            found |= dict(zip(arrays_of(decision), scored, strict=True))
-        return {name: array for name, array in found.items() if array is not None}
+            arrays |= dict(zip(arrays_of(decision), scored, strict=True))
+        return {name: array for name, array in arrays.items() if array is not None}
 
     @property
     def name(self) -> str:
@@ -322,9 +326,17 @@ class Trace:
 
 
 def _stated_for(replay: NDArray[Any], model: "Model", frames: int | None) -> Trace:
-    """Dense decoding of the video that an array of decisions is about."""
+    """Dense decoding of the video or sample that an array of decisions is about."""
     from carsim.decisions.trace.stated import stated_trace  # which makes traces
 
+    if model.sample is not None:
+        shape = (model.sample.forwards, model.body.n_layers)
+        if replay.ndim != 3 or replay.shape[:2] != shape:
+            expected = f"an array [{shape[0]} forwards, {shape[1]} layers, rows]"
+            problem = f"expected {expected}, got one of shape {replay.shape}"
+            cure = "give one decision for each forward, layer and row"
+            raise InputError("Trace.from_decisions", problem, cure)
+        return stated_trace(Workload("sample"), model, replay.shape[2])
     tokens = model.tokens_per_frame
     if replay.ndim != 3 or tokens is None or (frames is None and replay.shape[0] % tokens):
         expected = f"[frames x {tokens} steps, layers, rows]"
@@ -378,9 +390,9 @@ def unscored(replay: NDArray[np.bool_], meta: TraceMeta, place: str, **recorded:
         raise InputError(where, "frame 0 cannot replay, as no frame is before it", cure)
     scores = replay.astype(np.float16)
     scores[never] = np.nan
-    made = Trace(replay, scores, meta, **recorded)
-    check_trace(made, place)
-    return made
+    trace = Trace(replay, scores, meta, **recorded)
+    check_trace(trace, place)
+    return trace
 
 
 def as_own(trace: Trace) -> Trace:
@@ -396,11 +408,11 @@ def as_own(trace: Trace) -> Trace:
 
 
 def filed(trace: Trace, sha256: str, path: Path | None = None) -> Trace:
-    """The same trace, of which the hash is known, and the file if there is one."""
-    known = replace(trace)
-    object.__setattr__(known, "path", path)
-    known.__dict__["sha256"] = sha256  # what the cached property would work out
-    return known
+    """An equal trace, of which the hash is known, and the file if there is one."""
+    copy = replace(trace)
+    object.__setattr__(copy, "path", path)
+    copy.__dict__["sha256"] = sha256  # what the cached property would work out
+    return copy
 
 
 def narrow_tas(tas: Tas, made: Replay) -> Tas:
@@ -432,9 +444,9 @@ def load_trace(path: str | Path) -> Trace:
     archive = NpzArchive(path)
     names = set(archive.headers)
     needed = {"replay", "tas", "meta"}
-    others = {name for name in names if name.startswith(("replay.", "tas."))}
+    of_further_decisions = {name for name in names if name.startswith(("replay.", "tas."))}
     optional = {*READS, *STEPS, *RANGES}
-    if not needed <= names <= needed | optional | others:
+    if not needed <= names <= needed | optional | of_further_decisions:
         problem = f"not a trace: holds arrays {sorted(names)}, a trace holds {sorted(needed)}"
         raise NoTraceError(str(path), problem, "make a trace with 'carsim capture'")
     header = archive.headers["meta"]
@@ -447,14 +459,15 @@ def load_trace(path: str | Path) -> Trace:
         raise InputError(f"{path}: array 'meta'", f"no text ({error})", CURE) from error
     meta = parse_meta(text, f"{path}: meta")
     check_forms(archive.headers, meta, str(path), stored=True)
-    arrays = {
-        name: archive.read(name).astype(archive.headers[name].dtype.newbyteorder("="), copy=False)
-        for name in names - {"meta"}
-    }
+    arrays = {}
+    for name in names - {"meta"}:
+        native_type = archive.headers[name].dtype.newbyteorder("=")
+        arrays[name] = archive.read(name).astype(native_type, copy=False)
     check_arrays(arrays, meta, str(path))
-    further = {
-        name: Scored(*(arrays.pop(array) for array in arrays_of(name))) for name in meta.further
-    }
+    further = {}
+    for decision in meta.further:
+        replay_name, tas_name = arrays_of(decision)
+        further[decision] = Scored(replay=arrays.pop(replay_name), tas=arrays.pop(tas_name))
     return filed(Trace(**arrays, further=further, meta=meta), archive.sha256, path)
 
 
@@ -481,27 +494,34 @@ def save_trace(path: str | Path, trace: Trace, *, overwrite: bool = False) -> Tr
 def _storable(trace: Trace) -> Trace:
     """The trace in the types of a file."""
     trace = as_own(trace)
-    counts: dict[str, Any] = {
-        name: array.astype(np.uint16 if array.max(initial=0) < 2**16 else np.int32)
-        for name, array in trace.arrays().items()
-        if name in (*READS, "reused") and array.min(initial=0) >= 0
-    }
-    types = {"kinds": np.uint8, "places": np.int32}
-    steps: dict[str, Any] = {
-        name: array.astype(types[name])
-        for name, array in trace.arrays().items()
-        if name in STEPS and array.min(initial=0) >= 0
-    }
+    # Arrays with negative numbers stay as they are, for the check to refuse.
+    narrowed: dict[str, Any] = {}
+    for name, array in trace.arrays().items():
+        is_count = name in (*READS, "reused")
+        if not (is_count or name in STEPS) or array.min(initial=0) < 0:
+            continue
+        if is_count:
+            count_type = np.uint16 if array.max(initial=0) < 2**16 else np.int32
+            narrowed[name] = array.astype(count_type)
+        elif name == "kinds":
+            narrowed[name] = array.astype(np.uint8)
+        else:
+            narrowed[name] = array.astype(np.int32)
     further = dict(trace.further)
     for name in trace.meta.further.keys() & further.keys():
         tas = narrow_tas(further[name].tas, trace.meta.replay_of(name))
         further[name] = further[name]._replace(tas=tas)
     tas = narrow_tas(trace.tas, trace.meta.replay)
-    return replace(trace, tas=tas, further=further, **counts, **steps)
+    return replace(trace, tas=tas, further=further, **narrowed)
 
 
 def _bytes(trace: Trace) -> bytes:
     """The file: decisions, scores, metadata, and after them what not all traces have."""
     arrays = trace.arrays()
-    first = {name: arrays.pop(name) for name in ("replay", "tas")}
-    return npz_bytes({**first, "meta": np.array(trace.meta.model_dump_json()), **arrays})
+    ordered: dict[str, NDArray[Any]] = {
+        "replay": arrays.pop("replay"),
+        "tas": arrays.pop("tas"),
+        "meta": np.array(trace.meta.model_dump_json()),
+    }
+    ordered |= arrays
+    return npz_bytes(ordered)

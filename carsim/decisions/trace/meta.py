@@ -207,6 +207,7 @@ class DecisionMeta(TraceSection):
 
     @model_validator(mode="after")
     def _holds_what_is_skipped(self) -> Self:
+        """Refuse outputs that are held of blocks that the decision does not skip."""
         for name in self.holds:
             if name not in self.blocks:
                 raise ValueError(f"holds {name!r}, which is not among its blocks")
@@ -439,6 +440,7 @@ class TraceMeta(TraceSection):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        """Refuse fields that contradict each other, or the shape of the decoder."""
         self.rule.check(self.decoded.n_heads, self.decoded.hidden_size)
         self.rule.check_layers(self.decoded.n_layers)
         if self.precision is not None:
@@ -467,6 +469,7 @@ class TraceMeta(TraceSection):
         return self
 
     def _check_decision(self, name: str, decision: DecisionMeta) -> None:
+        """Refuse a further decision without a rule, or one that contradicts the decoder."""
         if name == TOKEN:
             repeated = (decision.rule, decision.tau, decision.scope)
             if any(value is not None for value in repeated):
@@ -481,6 +484,7 @@ class TraceMeta(TraceSection):
         decision.rule.check_layers(self.decoded.n_layers)
 
     def _check_quality(self, quality: MeasuredQuality) -> None:
+        """Refuse a quality of more clips or later frames than the trace has."""
         clips = len(self.guidance_pairs) or self.n_rows
         if quality.n_clips > clips:
             raise ValueError(f"quality of {quality.n_clips} clips, there are {clips}")

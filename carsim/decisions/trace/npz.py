@@ -107,6 +107,7 @@ class NpzArchive:
             return array
 
     def _header(self, name: str) -> Header:
+        """Shape and type of an array, from the beginning of its file; objects are refused."""
         with self._blaming(name, "unreadable header"):
             with self._zip.open(self._infos[name]) as packed:
                 stream = io.BytesIO(packed.read(_HEADER_BYTES))
@@ -129,8 +130,8 @@ class NpzArchive:
                 warnings.simplefilter("ignore")  # headers of Python 2 read well, with a warning
                 yield
         except Exception as error:
-            place = f"{self.path}: array {name!r}" if name else str(self.path)
-            raise InputError(place, f"{problem} ({first_line(error)})", _CURE) from error
+            location = f"{self.path}: array {name!r}" if name else str(self.path)
+            raise InputError(location, f"{problem} ({first_line(error)})", _CURE) from error
 
 
 def npz_bytes(arrays: dict[str, NDArray[Any]]) -> bytes:

@@ -119,6 +119,7 @@ class DecoderPrecision(GrownSection):
 
     @model_validator(mode="after")
     def _means_something(self) -> Self:
+        """Refuse fields that have no effect at these bits."""
         if self.activations == 16 and (self.polish or self.compensate):
             raise ValueError("polish and compensate do nothing for activations of 16 bits")
         if self.weights.bits == 16 and self.reconstruct:

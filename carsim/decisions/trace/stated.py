@@ -189,12 +189,12 @@ def _rule_of(name: str) -> ReplayRule:
     Raises:
         InputError: There is no such kind, or it has fields without a default.
     """
-    place = "`workload` rule"
-    kind = RULES.find(name, place)
+    location = "`workload` rule"
+    kind = RULES.find(name, location)
     lacking = [field for field, info in kind.model_fields.items() if info.is_required()]
     if lacking:
         problem = f"{name} has no default of {', '.join(lacking)}"
-        raise InputError(place, problem, "capture a trace under the rule")
+        raise InputError(location, problem, "capture a trace under the rule")
     return kind.model_validate({})
 
 

@@ -38,7 +38,7 @@ class ReadStats:
 
     Attributes:
         density: Keys read over the context, mean over steps, layers, heads and rows.
-        mean_runs: Contiguous runs, mean over the same.
+        mean_runs: Contiguous runs, mean over steps, layers, heads and rows.
         most_held: Most tokens that the cache holds after a frame.
     """
 
@@ -65,7 +65,8 @@ class TraceStats:
             all rows if there are no pairs); NaN if there is only one.
         within_layer_pair_phi: Mean over layers and pairs of the phi coefficient taken within
             one layer: what is left of ``pair_phi`` when layers' own ratios are taken out.
-        within_layer_clip_phi: The same for ``clip_phi``.
+        within_layer_clip_phi: Mean over layers and pairs of rows of ``clip_phi`` of the phi
+            coefficient taken within one layer.
         reads: Keys that attention read; None where they follow from the context.
     """
 
@@ -93,10 +94,13 @@ def phi(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> float:
     """
     if not a.size:
         return math.nan
-    p = float(a.mean())
-    q = float(b.mean())
-    spread = p * (1 - p) * q * (1 - q)
-    return float(((a & b).mean() - p * q) / np.sqrt(spread)) if spread > 0 else math.nan
+    share_a = float(a.mean())
+    share_b = float(b.mean())
+    product_of_variances = share_a * (1 - share_a) * share_b * (1 - share_b)
+    if product_of_variances <= 0:
+        return math.nan
+    covariance = (a & b).mean() - share_a * share_b
+    return float(covariance / np.sqrt(product_of_variances))
 
 
 def trace_stats(trace: Trace) -> TraceStats:
@@ -104,15 +108,19 @@ def trace_stats(trace: Trace) -> TraceStats:
     replay = trace.replay
     turns = trace.order.turns
     eligible = replay[turns > 0]
-    by_frame = [replay[turns == turn].mean() for turn in range(int(turns.max(initial=0)) + 1)]
+    n_turns = int(turns.max(initial=0)) + 1
+    by_frame = [replay[turns == turn].mean() for turn in range(n_turns)]
     can_replay = [tau is not None and tau < math.inf for tau in trace.meta.tau_per_layer]
     deciding = eligible[:, can_replay]
-    scores = trace.tas[np.isfinite(trace.tas) & (not trace.meta.made_up)].astype(np.float64)
+    scores = np.empty(0)
+    if not trace.meta.made_up:
+        scores = trace.tas[np.isfinite(trace.tas)].astype(np.float64)
     pairs = trace.meta.guidance_pairs
     clips = [pair[0] for pair in pairs] if pairs else list(range(trace.n_rows))
     across = list(combinations(clips, 2))
 
     def ratio(part: NDArray[np.bool_]) -> ReplayRatio:
+        """Ratios of some layers or rows, bool[S, ...]."""
         over_all, _ = replay_ratio(part, 0)
         over_eligible, _ = replay_ratio(part[turns > 0], 0)
         return ReplayRatio(over_all, over_eligible)
@@ -132,16 +140,30 @@ def trace_stats(trace: Trace) -> TraceStats:
 
 
 def _reads(trace: Trace) -> ReadStats | None:
+    """Keys that attention read and held; None where the trace does not record them."""
     reads = trace.reads
     if reads is None or trace.kv_held is None:
         return None
     density = (reads.tokens / trace.context()[:, None, None]).mean()
-    return ReadStats(float(density), float(reads.runs.mean()), int(trace.kv_held.max()))
+    return ReadStats(
+        density=float(density),
+        mean_runs=float(reads.runs.mean()),
+        most_held=int(trace.kv_held.max()),
+    )
 
 
 def _within_layers(deciding: NDArray[np.bool_], pairs: Sequence[tuple[int, int]]) -> float:
-    of_layers = deciding.swapaxes(0, 1)  # [L, S, B]
-    return _mean([phi(layer[:, a], layer[:, b]) for layer in of_layers for a, b in pairs])
+    """Mean over layers and pairs of rows of the phi coefficient within one layer.
+
+    Args:
+        deciding: bool[S, L, B].
+        pairs: Numbers of two rows each.
+    """
+    coefficients = []
+    for of_layer in deciding.swapaxes(0, 1):  # [S, B]
+        for first, second in pairs:
+            coefficients.append(phi(of_layer[:, first], of_layer[:, second]))
+    return _mean(coefficients)
 
 
 def _mean(values: list[float]) -> float:

@@ -62,7 +62,7 @@ def step_order(meta: TraceMeta, kinds: Ints | None, places: Ints | None) -> Step
 
 
 def turns_of(places: Ints) -> Ints:
-    """How many steps of the same place came before each step.
+    """Number of steps of the same place before each step.
 
     >>> turns_of(np.array([0, 1, 0, 0, 1])).tolist()
     [0, 0, 1, 2, 1]

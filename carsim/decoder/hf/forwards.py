@@ -1,7 +1,9 @@
 """Hooks that score the tokens of the forwards of a diffusion transformer of diffusers.
 
-Model: hooks only look, so that the network computes what it computes without them (open loop). The
-decisions say which tokens would replay; that a replay changes what comes after it is left out.
+Model: in an open loop hooks only look, so that the network computes what it computes without them.
+The decisions say which tokens would replay; that a replay changes what comes after it is left out.
+In a closed loop, the outputs of MLPs are replaced for tokens that replay. The MLP still runs for
+all tokens, so that nothing gets faster.
 
 ``frame``: FastCar's score, the mean over heads of <q, k> / sqrt(hd), with the query of a token and
 the key of its place one latent frame earlier in the same forward. Both are those that attention
@@ -19,7 +21,8 @@ compute. Every row decides by itself.
 
 Guidance passes are rows. Pipelines run passes in one forward, as rows of it, or in forwards of
 their own, which have the time of the first. Simplifications: scores are taken in single precision
-at least; ``step`` holds the MLP's inputs of all layers and rows on the device of the network.
+at least; ``step`` holds the MLP's inputs of all layers and rows on the device of the network, and
+in a closed loop also its outputs.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,6 +37,7 @@ from numpy.typing import NDArray
 
 from carsim.base.environment import library
 from carsim.base.errors import InputError
+from carsim.base.sizes import MOST
 from carsim.decisions.attention.base import Ints
 from carsim.decisions.trace.decisions import check_memory
 from carsim.decoder.hf.networks import LatentGrid, geometry_of, kind_of, latent_grid
@@ -43,12 +47,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Singles = NDArray[np.float32]
+Reals = NDArray[np.float64]
 
 DECISION_BYTES = 6
 """Of a token's decision and its score in a file."""
-
-MOST_CHANGE = 1e9
-"""Largest relative change, as in :mod:`carsim.decisions.replay.input_change`."""
 
 
 class Wanted(NamedTuple):
@@ -61,6 +63,7 @@ class Wanted(NamedTuple):
         range_tokens: Tokens whose decisions are summed up; with 1, scores are recorded.
         steps: Denoising steps.
         polynomial: Coefficients that rescale a change of a forward, of the highest power first.
+        is_closed: Tokens that replay really take other outputs.
     """
 
     source: Source
@@ -69,6 +72,7 @@ class Wanted(NamedTuple):
     range_tokens: int
     steps: int
     polynomial: tuple[float, ...] = (1.0, 0.0)
+    is_closed: bool = False
 
 
 class Recorded(NamedTuple):
@@ -87,7 +91,7 @@ class Recorded(NamedTuple):
 
     scores: Singles | None
     reused: Ints | None
-    least: Singles
+    least: Reals
     grid: LatentGrid
     passes: int
 
@@ -103,7 +107,7 @@ class OneForward(NamedTuple):
 
     scores: Singles
     reused: Ints
-    least: Singles
+    least: Reals
 
 
 class ForwardRecorder:
@@ -119,7 +123,7 @@ class ForwardRecorder:
         geometry: The network's body.
 
     Raises:
-        InputError: The class is not read.
+        InputError: The class is not read, or its outputs cannot be replaced.
     """
 
     def __init__(self, network: Any, wanted: Wanted, place: str) -> None:
@@ -130,6 +134,9 @@ class ForwardRecorder:
         self.config: Mapping[str, Any] = dict(network.config)
         self.geometry = geometry_of(name, self.config, f"{place}: {name}")
         self._place = place
+        if wanted.is_closed and not self.kind.has_whole_mlps:
+            problem = f"loop: closed, and some blocks of {name} have no module that is the MLP"
+            raise self._refusal(problem, "say loop: open")
         self._samples: list[dict[tuple[int, int], OneForward]] = []  # by step and pass
         self._grid: LatentGrid | None = None
         self._rows = 0
@@ -139,6 +146,7 @@ class ForwardRecorder:
         self._layer: int | None = None
         self._scores: dict[int, Tensor] = {}  # of this forward, by layer, [b, n]
         self._held: dict[tuple[int, int], Tensor] = {}  # inputs by pass and layer, [b, n, d]
+        self._outputs: dict[tuple[int, int], Tensor] = {}  # of MLPs, as the inputs
         self._row_scores: Singles | None = None  # of this forward, [b]
         self._added_up: dict[int, NDArray[np.float64]] = {}  # changes of rows by pass, [b]
 
@@ -161,12 +169,8 @@ class ForwardRecorder:
         self._step = -1
         self._pass = 0
         self._held.clear()
+        self._outputs.clear()
         self._added_up.clear()
-
-    @property
-    def steps_begun(self) -> int:
-        """Denoising steps of this sample so far, the one under way included."""
-        return self._step + 1
 
     def _hooks(self) -> Iterator[Any]:
         """Handles of all hooks."""
@@ -185,6 +189,8 @@ class ForwardRecorder:
                 mlp = getattr(block, blocks.mlp)
                 if self.wanted.source == "step":
                     yield mlp.register_forward_pre_hook(partial(self._see_mlp, layer))
+                if self.wanted.is_closed:
+                    yield mlp.register_forward_hook(partial(self._replace, layer))
                 layer += 1
 
     # ---------------------------------------------------------------- forwards
@@ -253,9 +259,9 @@ class ForwardRecorder:
 
     def _of_rows(self) -> OneForward:
         """Scores of whole rows, alike in all layers."""
-        rows = np.full(self._rows, self.wanted.tau, np.float32)
+        rows = np.full(self._rows, self.wanted.tau)
         if self._row_scores is not None:
-            rows = self._row_scores
+            rows = self._row_scores.astype(np.float64)
         nothing = np.zeros((self.geometry.n_layers, self._rows, 0), np.uint16)
         least = np.broadcast_to(rows, nothing.shape[:2])
         return OneForward(scores=nothing.astype(np.float32), reused=nothing, least=least)
@@ -265,11 +271,11 @@ class ForwardRecorder:
         wanted = self.wanted
         if wanted.range_tokens == 1:
             nothing = np.zeros((*scores.shape[:2], 0), np.uint16)
-            return OneForward(scores, nothing, least=np.zeros(scores.shape[:2], np.float32))
+            return OneForward(scores, nothing, least=np.zeros(scores.shape[:2]))
         with np.errstate(invalid="ignore"):
             replays = scores.astype(np.float64) > wanted.tau
         ranges = replays.reshape(*scores.shape[:2], -1, wanted.range_tokens)
-        least = np.where(np.isnan(scores), np.float32(wanted.tau), scores).min(axis=2)
+        least = np.where(np.isnan(scores), wanted.tau, scores.astype(np.float64)).min(axis=2)
         return OneForward(scores[..., :0], ranges.sum(axis=3, dtype=np.uint16), least)
 
     # ---------------------------------------------------------------- blocks
@@ -285,10 +291,11 @@ class ForwardRecorder:
 
     @property
     def _scores_now(self) -> bool:
-        """The tokens of this step are scored."""
+        """The tokens of this step are scored, or its forwards."""
         if self._step < self.wanted.dense:
             return False
-        return self.wanted.source == "frame" or self._step > 0
+        # The first and the last step compute where outputs of earlier steps are taken.
+        return self.wanted.source == "frame" or 0 < self._step < self.wanted.steps - 1
 
     def _see_attention(self, queries: "Tensor", keys: "Tensor") -> None:
         """Score the tokens of a block against keys one latent frame earlier.
@@ -326,11 +333,34 @@ class ForwardRecorder:
         wide = torch.promote_types(image.dtype, torch.float32)
         change = (image.to(wide) - held.to(wide)).square().sum(dim=-1)
         relative = change / held.to(wide).square().sum(dim=-1)
-        relative = torch.where(change == 0, change, relative).clamp(max=MOST_CHANGE)
+        relative = torch.where(change == 0, change, relative).clamp(max=MOST)
         scores = (0 - relative).to(torch.float32)
         self._scores[layer] = scores
         computes = ~(scores.double() > self.wanted.tau)
         self._held[held_at] = torch.where(computes[..., None], image, held)
+
+    def _replace(self, layer: int, module: Any, inputs: Any, output: "Tensor") -> Any:
+        """Outputs of an MLP, [b, m, d], where tokens that replay take another one."""
+        torch = library("torch", self._place)
+        if layer not in self._scores:
+            return None
+        image = self._of_image(output, axis=1).clone()
+        replays = (self._scores[layer].double() > self.wanted.tau)[..., None]  # [b, n, 1]
+        if self.wanted.source == "step":
+            held_at = (self._pass, layer)
+            if held_at in self._outputs:
+                image = torch.where(replays, self._outputs[held_at], image)
+            self._outputs[held_at] = image
+        else:
+            assert self._grid is not None
+            of_frame = self._grid.tokens // self._grid.frames
+            for first in range(of_frame, self._grid.tokens, of_frame):
+                here = slice(first, first + of_frame)
+                before = image[:, first - of_frame : first]
+                image[:, here] = torch.where(replays[:, here], before, image[:, here])
+        replaced = output.clone()
+        self._of_image(replaced, axis=1).copy_(image)
+        return replaced
 
     def _see_first(self, module: Any, args: Any, kwargs: Any) -> None:
         """Score the rows of a forward by the input of the first block's self-attention."""
@@ -368,10 +398,6 @@ class ForwardRecorder:
         scores = np.stack([forward.scores for forward in by_step])
         reused = np.stack([forward.reused for forward in by_step])
         least = np.stack([forward.least for forward in by_step])
-        if self.wanted.source != "frame":  # the last step computes
-            scores[-1] = np.nan
-            reused[-1] = 0
-            least[-1] = self.wanted.tau
         assert self._grid is not None
         of_tokens = self.wanted.source != "forward"
         has_scores = self.wanted.range_tokens == 1
@@ -405,8 +431,9 @@ class ForwardRecorder:
             numbers |= set(counts)
         if len(numbers) != 1:
             some = " and ".join(map(str, sorted(numbers)))
-            problem = f"steps have {some} guidance passes"
-            raise self._refusal(problem, "let guidance act in all steps, or in none")
+            problem = f"steps have {some} forwards of one time"
+            cure = "let guidance act in all steps or in none, and let no two steps have one time"
+            raise self._refusal(problem, cure)
         return numbers.pop()
 
     def _refusal(self, problem: str, cure: str) -> InputError:

@@ -17,6 +17,10 @@ Text = Literal["apart", "before", "behind"]
 """Place of the tokens of the prompt in a sequence that holds image tokens, too."""
 
 
+WHOLE_MLPS = ("ff", "ffn")
+"""Modules whose output is that of an MLP; ``proj_mlp`` is its first matrix alone."""
+
+
 class Blocks(NamedTuple):
     """Blocks of one kind.
 
@@ -43,6 +47,11 @@ class NetworkKind(NamedTuple):
     blocks: tuple[Blocks, ...]
     layout: Layout
     text: Text = "apart"
+
+    @property
+    def has_whole_mlps(self) -> bool:
+        """In every block, one module is the MLP with its output."""
+        return all(blocks.mlp in WHOLE_MLPS for blocks in self.blocks)
 
 
 _DIT = (Blocks("transformer_blocks", "ff"),)

@@ -40,6 +40,12 @@ SECOND_NETWORK = "transformer_2"
 LIBRARIES = ("diffusers", "transformers")
 """Libraries whose classes may be parts."""
 
+LOOPS = {
+    "closed": "closed: tokens that replay take other outputs",
+    "open": "open: hooks only look, and nothing is replayed",
+}
+"""Ways in which decisions act, as a trace says them."""
+
 _CURE = "name a folder that save_pretrained of a pipeline of diffusers wrote"
 
 
@@ -69,11 +75,13 @@ def check_pipeline(folder: Path) -> None:
     if not isinstance(index.get(CLASS_NAME), str):
         problem = f"{shown(index.get(CLASS_NAME))} is no class of diffusers"
         raise InputError(f"{place}.{CLASS_NAME}", problem, _CURE)
-    for name, part in index.items():
-        if isinstance(part, list) and part[:1] not in ([each] for each in (*LIBRARIES, None)):
-            problem = f"{shown(part[0])} is code of the pipeline's own, which is not run"
+    parts = {name: part for name, part in index.items() if isinstance(part, list) and part}
+    for name, part in parts.items():
+        source = part[0]  # null where the pipeline goes without this part
+        if source is not None and source not in LIBRARIES:
+            problem = f"{shown(source)} is code of the pipeline's own, which is not run"
             raise InputError(f"{place}.{name}", problem, f"take parts of {' and '.join(LIBRARIES)}")
-    if (index.get(SECOND_NETWORK) or [None])[0] is not None:
+    if parts.get(SECOND_NETWORK, [None])[0] is not None:
         problem = "two networks share the steps, which is not captured"
         raise InputError(f"{place}.{SECOND_NETWORK}", problem, "take a pipeline of one network")
     config = folder / FOLDER / "config.json"
@@ -137,6 +145,7 @@ def capture_pipeline(
         dense=recipe.dense,
         range_tokens=recipe.range_tokens,
         polynomial=recipe.polynomial,
+        is_closed=recipe.loop == "closed",
         steps=recipe.steps,
     )
     pipeline = loaded.pipeline
@@ -214,7 +223,7 @@ def _meta(
     written = recipe.model_dump(mode="json")
     sizes = {name: written[name] for name in ("height", "width", "frames", "guidance_scale")}
     content: dict[str, Any] = {
-        "loop": "open: hooks only look, and nothing is replayed",
+        "loop": LOOPS[recipe.loop],
         "software": loaded.software,
         "clips": [{"prompt": prompt} for prompt in recipe.prompts],
         "denoising_steps": recipe.steps,

@@ -194,6 +194,7 @@ class MemoryPath:
         return self._path_of[pattern]
 
     def _path(self, pattern: AccessPattern) -> Path:
+        """The path for one pattern, calculated anew; errors as of :meth:`at`."""
         modelled = self._sustained(pattern)
         dram_gbps = min(modelled.sustained_gbps * self._measured_factor, modelled.peak_gbps)
         ports = port_gbps(self.memory, self.idle_ns, pattern.chunk_bytes)

@@ -83,6 +83,7 @@ class Ports(Section):
 
     @model_validator(mode="after")
     def _is_a_port(self) -> "Ports":
+        """Refuse a width that AXI does not have, and bursts that are too short or too long."""
         if self.bits not in AXI_BITS:
             choice = ", ".join(map(str, AXI_BITS))
             raise FieldError("bits", f"{self.bits} is no width of AXI", f"choose one of {choice}")
@@ -236,6 +237,7 @@ class Memory(GrownSection):
 
     @model_validator(mode="after")
     def _timings_agree(self) -> "Memory":
+        """Refuse timings that no memory of the family can have."""
         if self.timings is not None:
             try:
                 _ = self.part
@@ -258,6 +260,7 @@ class Memory(GrownSection):
 
     @model_validator(mode="after")
     def _an_interval_has_two_ends(self) -> "Memory":
+        """Refuse intervals of the bandwidth without both ends, or with ends exchanged."""
         if self.measured_efficiency is not None:
             low, high = self.measured_efficiency
             if low > high:

@@ -9,6 +9,7 @@ Simplifications: chunks start at the beginning of a burst, so that the rest of a
 fetched in vain; the memory is large against all that is in flight, so that places do not repeat.
 """
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -65,50 +66,61 @@ class AccessPattern:
 
     def bursts_per_request(self, standard: MemoryStandard, burst_bytes: int) -> int:
         """Bursts of one request: a chunk smaller than a request is a request of its own."""
-        nbytes = standard.family.request_bytes
-        return -(-(nbytes if self.is_contiguous else min(nbytes, self.chunk_bytes)) // burst_bytes)
+        request_bytes = standard.family.request_bytes
+        if not self.is_contiguous:
+            request_bytes = min(request_bytes, self.chunk_bytes)
+        return -(-request_bytes // burst_bytes)
 
     def useful_share(self, burst_bytes: int) -> float:
         """Share of the bytes of whole bursts that were asked for."""
         if self.is_contiguous:
             return 1.0
-        return self.chunk_bytes / (-(-self.chunk_bytes // burst_bytes) * burst_bytes)
+        bursts_of_chunk = -(-self.chunk_bytes // burst_bytes)
+        return self.chunk_bytes / (bursts_of_chunk * burst_bytes)
 
 
 def bursts(standard: MemoryStandard, access: AccessPattern, burst_bytes: int) -> Iterator[Burst]:
     """The bursts of an access pattern, in the order in which they are asked for; without end."""
     mapping = access.mapping or standard.family.mapping
-    length = -(-access.chunk_bytes // burst_bytes)
-    for start, is_write in chunks(access, length):
-        for burst in range(start, start + length):
-            yield Burst(*standard.place(burst, mapping, burst_bytes), is_write)
+    bursts_of_chunk = -(-access.chunk_bytes // burst_bytes)
+    for first, is_write in chunks(access, bursts_of_chunk):
+        for number in range(first, first + bursts_of_chunk):
+            bank, row = standard.place(number, mapping, burst_bytes)
+            yield Burst(bank, row, is_write)
 
 
 def chunks(access: AccessPattern, length: int) -> Iterator[tuple[int, bool]]:
-    """First burst of each chunk, and whether it is written."""
-    heads = [_start_of_stream(stream, access.aligned) for stream in range(access.streams)]
-    write_head = _start_of_stream(_WRITE_STREAM, access.aligned)
-    written = turn = chunk = 0
-    while True:
+    """First burst of each chunk, and whether it is written; without end.
+
+    Args:
+        access: The pattern.
+        length: Bursts of a chunk.
+    """
+    # Next burst of each stream that is read, and of the one that is written.
+    next_reads = [_start_of_stream(stream, access.aligned) for stream in range(access.streams)]
+    next_write = _start_of_stream(_WRITE_STREAM, access.aligned)
+    written = 0
+    read = 0
+    for chunk in itertools.count():
         # The nearest integer keeps the share of writes exact without accumulating rounding errors.
         is_write = round((chunk + 1) * (1.0 - access.read_fraction)) > written
         written += is_write
         if access.random:
             yield _scatter(chunk) % _REGION_BURSTS * length, is_write
         elif is_write:
-            yield write_head, True
-            write_head += length
+            yield next_write, True
+            next_write += length
         else:
-            stream = turn % access.streams
-            turn += 1
-            yield heads[stream], False
-            heads[stream] += length
-        chunk += 1
+            stream = read % access.streams
+            read += 1
+            yield next_reads[stream], False
+            next_reads[stream] += length
 
 
 def _start_of_stream(stream: int, aligned: bool) -> int:
     """First burst of a stream: in a region of its own, at its beginning or at any offset."""
-    return stream * _REGION_BURSTS + (0 if aligned else _scatter(stream) % _REGION_BURSTS)
+    offset = 0 if aligned else _scatter(stream) % _REGION_BURSTS
+    return stream * _REGION_BURSTS + offset
 
 
 def _scatter(number: int) -> int:

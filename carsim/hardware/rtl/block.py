@@ -38,7 +38,7 @@ INFINITY = 0x7F800000
 
 @dataclass(frozen=True)
 class BlockSize:
-    """What is built; less of it can be used at run time.
+    """Sizes of a block as it is built; fewer cores and sequences can be used at run time.
 
     Attributes:
         cores: Cores, each with its queue.

@@ -54,7 +54,7 @@ LEVELS = re.compile("LUT|INV|RAM32|RAM64|DSP")
 
 
 class FpgaCounts(NamedTuple):
-    """What a unit takes of an FPGA.
+    """Resources of an FPGA that a unit takes.
 
     Attributes:
         lut: LUTs, those that are RAM included.

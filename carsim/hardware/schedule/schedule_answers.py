@@ -17,6 +17,7 @@ from carsim.hardware.schedule.base import (
 
 
 def _assign(answer: Cores, schedule: Schedule, computing: Bools, cores: int) -> str:
+    """Problem of an assignment: it leaves out who computes, or overfills a core; or none."""
     assigned = np.asarray(answer)
     if assigned.shape != computing.shape:
         return f"gives cores of shape {assigned.shape} for sequences of shape {computing.shape}"
@@ -36,6 +37,7 @@ def _assign(answer: Cores, schedule: Schedule, computing: Bools, cores: int) -> 
 def _dispatch_cycles(
     answer: int, schedule: Schedule, registers: Registers, batch: int, cores: int
 ) -> str:
+    """Problem of a dispatcher's cycles: no whole number of at least 0; or none."""
     if not isinstance(answer, int | np.integer) or answer < 0:
         return f"gives {answer!r}: a whole number of cycles, 0 or more, can be"
     return ""

@@ -31,7 +31,7 @@ TECHNOLOGIES: Registry[type[Technology]] = Registry(
 """Name in YAML -> kind. A new kind is one file and one line here."""
 
 DefaultTechnology = Fpga
-"""What a board is made in that does not say."""
+"""Technology of a board that does not name one."""
 
 if TYPE_CHECKING:
     TechnologySection = Technology

@@ -47,7 +47,7 @@ class Resource(NamedTuple):
 
 
 class Count(NamedTuple):
-    """How much of a resource a design takes, and how much its board has."""
+    """Amounts of a resource: used by a design, and available on its board."""
 
     used: float
     available: float
@@ -55,7 +55,7 @@ class Count(NamedTuple):
 
 @dataclass(frozen=True)
 class Resources:
-    """What a design takes: component -> name of the resource -> amount in the resource's unit."""
+    """Resources of a design: component -> name of the resource -> amount in the resource's unit."""
 
     by_component: Mapping[str, Mapping[str, float]]
 

@@ -256,7 +256,7 @@ class Fpga(Technology):
 
 
 class Logic(NamedTuple):
-    """What a design has of everything that takes logic: the inputs of the calibration.
+    """Everything in a design that takes logic: the inputs of the calibration.
 
     Attributes:
         array: Array of one core.

@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 
 
 class Gates(NamedTuple):
-    """What a unit takes.
+    """LUTs and gates of a unit.
 
     Attributes:
         lut: LUTs of an UltraScale+ FPGA.

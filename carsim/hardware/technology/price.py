@@ -33,7 +33,7 @@ CLUSTERING = 10
 
 
 class Price(NamedTuple):
-    """What one part costs, in USD.
+    """Price of one part, in USD, with its interval.
 
     Attributes:
         part: The part, such as ``die``.

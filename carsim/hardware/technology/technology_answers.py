@@ -22,6 +22,7 @@ def _amount(what: str, amount: Any) -> str:
 
 
 def _available(answer: Mapping[str, float], technology: Technology, board: AnyBoard) -> str:
+    """Problem of a board's amounts: one is missing, or no amount; or none."""
     for name in technology.resource_kinds:
         if name not in answer:
             return f"gives no amount of {name}"
@@ -31,6 +32,7 @@ def _available(answer: Mapping[str, float], technology: Technology, board: AnyBo
 
 
 def _resources(answer: Resources, technology: Technology, design: AnyDesign) -> str:
+    """Problem of a design's resources: another name, or no amount; or none."""
     for component, amounts in answer.by_component.items():
         for name, amount in amounts.items():
             if name not in technology.resource_kinds:
@@ -43,6 +45,7 @@ def _resources(answer: Resources, technology: Technology, design: AnyDesign) -> 
 def _idle_power(
     answer: Iterable[IdlePower], technology: Technology, design: AnyDesign, used: Resources
 ) -> str:
+    """Problem of idle powers: one is no amount; or none."""
     problems = (_amount(f"an amount for {power.component}", power.amount) for power in answer)
     return next(filter(None, problems), "")
 
@@ -56,6 +59,7 @@ def _published_clock_mhz(
 def _warnings(
     answer: Iterable[str], technology: Technology, design: AnyDesign, used: Resources
 ) -> str:
+    """Problem of warnings: one is no text; or none."""
     is_text = all(isinstance(line, str) for line in answer)
     return "" if is_text else "gives a warning that is no text"
 

@@ -163,6 +163,7 @@ class PhaseRun:
         return times[step].tiles if times else []
 
     def _lane_times(self, core: Core, step: int) -> list[int]:
+        """The five times of a step on a core; a core without tasks is idle."""
         idle = self.exposed_cycles
         times = core.times[step] if core.times else TaskTimes(idle, idle, idle, idle, idle)
         return [

@@ -87,7 +87,7 @@ def solve(phase: Phase) -> Timing:
 
 
 def _replays(phase: Phase) -> _Replays:
-    """When the replays of n phases end; they are the first to be served by their memory."""
+    """Ends of the replays of n phases, which are the first to be served by their memory."""
     replay = phase.replay
     if replay is None:
         return _Replays(np.zeros(phase.n, np.int64), np.full(phase.n, BEFORE_ALL))

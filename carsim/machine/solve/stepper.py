@@ -26,7 +26,7 @@ class StepTimes(NamedTuple):
 
 
 class _MemoryFree(NamedTuple):
-    """When a memory has served all requests so far.
+    """Time at which a memory has served all requests so far.
 
     Attributes:
         rate: Its rate for the last of them.
@@ -132,7 +132,7 @@ class LaneStepper:
         self._last_request = np.where(has_operand, flow.last_request, self._last_request)
 
     def _free_units(self, step: LaneOp) -> LaneInts:
-        """When the memory of a step is free, in units of service of this step."""
+        """Time at which the memory of a step is free, in units of service of this step."""
         if step.path not in self._memory_free:
             return np.full(self._now.shape, BEFORE_ALL)
         memory = self._memory_free[step.path]
@@ -141,7 +141,7 @@ class LaneStepper:
     def _service_start(
         self, path: int, operand: Operand, last_request: LaneInts, memory_free: LaneInts
     ) -> LaneInts:
-        """When service of an operand may start, in units of service; marks the memory as used.
+        """Earliest start of service of an operand, in units of service; marks the memory as used.
 
         Args:
             path: The memory.

@@ -24,6 +24,8 @@ INSIDE_PT = 7.0
 """Type of labels that stand in bars."""
 INSIDE_BOX: dict[str, Any] = {"facecolor": "white", "alpha": 0.85, "pad": 0.8, "linewidth": 0}
 """Background of labels that stand in bars, whose hatches would cross them."""
+ABOVE_ARROWS = 6
+"""Place of these labels among what is drawn; arrows are annotations at 3."""
 MOST_VECTOR_POINTS = 2000
 """More points than this are a picture in a file of vectors, which would be large."""
 DASHES = {"solid": "-", "dash": "--", "dot": ":"}
@@ -71,12 +73,16 @@ CHARACTERS_PER_INCH = {"usual": 13, "paper": 18}
 """Width of text in a legend, by the look of a plot."""
 MARK_CHARACTERS = {"usual": 9, "paper": 6}
 """Width of the mark of a legend's entry, and of the gap to the next."""
+TITLE_LINE_IN = 0.2
+"""Height of a line of a title."""
 PAPER_TRACK_IN = 0.17
 """Height of a track of a timeline in print."""
 
 
 def on_paper(plot: Plot, width_in: float, look: Literal["usual", "paper"] = "usual") -> Plot:
     """The plot at a width: that of a column, say. Its caption is the paper's, so it has no title.
+
+    A timeline keeps its title, but for a paper.
 
     Panels that would be too narrow beside each other go below each other.
 
@@ -116,7 +122,11 @@ def on_paper(plot: Plot, width_in: float, look: Literal["usual", "paper"] = "usu
     else:
         height_in = min(height_in, LEAST_IN + ASPECT * width_in * _relative_height(plot))
         height_in += LEGEND_LINE_IN * legend_lines  # the plot's own height includes its legend
-    title = plot.title if plot.misfit else ""
+    keeps_title = plot.keeps_title and look == "usual"
+    if keeps_title and not plot.misfit:
+        title_lines = len(textwrap.wrap(plot.title, style.title_width(width_in)))
+        height_in += TITLE_LINE_IN * title_lines
+    title = plot.title if plot.misfit or keeps_title else ""
     return replace(plot, title=title, size_in=(width_in, height_in))
 
 
@@ -437,6 +447,7 @@ def _draw_bars(axes: Axes, series: Series) -> None:
             label_type="center",
             fontsize=INSIDE_PT,
             bbox=INSIDE_BOX,
+            zorder=ABOVE_ARROWS,
         )
     elif series.text:
         axes.bar_label(bars, list(series.text), padding=3, fontsize=LABEL_PT)

@@ -265,7 +265,7 @@ def _bars(series: Series) -> Json:
     starts = list(series.base) or [0.0] * len(series.x)
     lengths = [(end or 0.0) - start for end, start in zip(series.x, starts, strict=True)]
     pattern = {"shape": series.hatch, "fillmode": "overlay", "fgcolor": "rgba(255,255,255,0.6)"}
-    return {
+    bars: Json = {
         "type": "bar",
         "orientation": "h",
         "base": starts,
@@ -276,6 +276,9 @@ def _bars(series: Series) -> Json:
         "textposition": "inside" if series.inside else "auto",
         "textangle": 0,
     }
+    if series.inside:  # arrows are drawn above bars, and their heads are where a bar begins
+        bars["insidetextanchor"] = "end"
+    return bars
 
 
 def _domains(shares: Sequence[float]) -> list[list[float]]:

@@ -72,11 +72,11 @@ LOOKS: Mapping[str, Look] = {
     "weights": Look(style.BLUE, "/"),
     "KV": Look(style.ORANGE, "-"),
     "writes": Look(style.GREEN, "+"),
-    MEMORY_WAIT: Look(style.LIGHT_GREY),
+    MEMORY_WAIT: Look(style.MEMORY_GREY),
     CORE_WAIT: Look(style.MIDDLE_GREY, "\\"),
     INSTRUCTION_WAIT: Look(style.GREY, "|"),
     REPLAY_WAIT: Look(style.GREY, "-"),
-    IDLE: Look(style.LIGHT_GREY, "x"),
+    IDLE: Look(style.PALE_GREY),
 }
 """Category -> look. The first ones are those of a run's breakdown; the others are of timelines."""
 

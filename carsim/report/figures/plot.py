@@ -172,6 +172,7 @@ class Plot:
         misfit: The design does not fit its board, which the title says.
         look: ``paper``: smaller type and 300 dpi, as papers print figures.
         hint: On a page, what a click on a mark tells; empty where a click does nothing.
+        keeps_title: As a file, too, it has its title, without which nobody knows what it shows.
     """
 
     title: str
@@ -183,6 +184,7 @@ class Plot:
     misfit: bool = False
     look: Literal["usual", "paper"] = "usual"
     hint: str = ""
+    keeps_title: bool = False
 
     def __getitem__(self, label: str) -> Panel:
         """The panel with a label on its horizontal axis; if none has it, on its vertical one."""

@@ -238,8 +238,10 @@ def layer_plot(step: LayerStep) -> Plot:
         _title(step),
         tuple(panels),
         alt="Work and waits over time, by policy and track",
-        caption=f"{_durations(step)} Grey: waits. Numbers: the sequences that a core computes.",
+        caption=f"{_durations(step)} Grey: waits. Numbers: the sequences that a core computes."
+        f"{_unplayed(step)}",
         hint=HINT,
+        keeps_title=True,
         size_in=(10.0, 1.8 + LINE_IN * lines),
         shares="x",
     )
@@ -269,6 +271,15 @@ def _durations(step: LayerStep) -> str:
             text += f" ({100 * change:+.1f} %)"
         texts.append(text)
     return f"The layer-step takes {' and '.join(texts)}."
+
+
+def _unplayed(step: LayerStep) -> str:
+    """A sentence on blocks whose tiles are too many; empty if there are none."""
+    titles = [title for timeline in step.timelines.values() for title in timeline.unplayed]
+    if not titles:
+        return ""
+    names = ", ".join(dict.fromkeys(titles))
+    return f" Too many tiles to be shown one by one, at fidelity fluid: {names}."
 
 
 def _title(step: LayerStep) -> str:
@@ -423,7 +434,7 @@ def _long(timeline: Timeline, name: str) -> Iterator[Arrow]:
 
 
 def waits_table(step: LayerStep) -> Table:
-    """The longest waits of cores, by policy: for what, and cycles.
+    """The longest waits of cores, by policy: for what, microseconds and cycles.
 
     Waits of a core for the same, such as for another core at each group of tiles, are added up.
     """
@@ -437,6 +448,19 @@ def waits_table(step: LayerStep) -> Table:
                 cycles_of[policy, reason] += cycles
     rows = []
     for (policy, reason), cycles in cycles_of.most_common(MOST_WAITS):
-        rows.append((policy, reason, Figure(f"{cycles:,}", float(cycles))))
+        time_us, count_of_cycles = _time_of(cycles, step.clock_mhz)
+        rows.append((policy, reason, time_us, count_of_cycles))
     title = f"The longest waits, step {step.step}, layer {step.layer}"
-    return Table(("policy", "what happens", "cycles"), tuple(rows), title=title, text_columns=2)
+    headings = ("policy", "what happens", "time [us]", "cycles")
+    return Table(headings, tuple(rows), title=title, text_columns=2)
+
+
+def _time_of(cycles: int, per_us: float) -> tuple[Figure, Figure]:
+    """A time as two figures of a table: in microseconds, as on the axis of the figure, and cycles.
+
+    Args:
+        cycles: The time.
+        per_us: Cycles per microsecond.
+    """
+    time_us = cycles / per_us
+    return Figure(f"{time_us:,.4g}", time_us), Figure(f"{cycles:,}", float(cycles))

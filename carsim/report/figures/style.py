@@ -25,6 +25,10 @@ GREY = "#7F7F7F"
 MIDDLE_GREY = "#A6A6A6"
 LIGHT_GREY = "#D9D9D9"
 
+# Greys of waits for a memory and of idling, which are often next to each other.
+MEMORY_GREY = "#BFBFBF"
+PALE_GREY = "#E8E8E8"
+
 # Further colours, of policies that are not shipped.
 VIOLET = "#7733CC"
 OLIVE = "#999933"
@@ -97,6 +101,11 @@ def style(look: str = "usual") -> AbstractContextManager[None]:
     return mpl.rc_context(_PAPER if look == "paper" else _RC)
 
 
+def title_width(width_in: float) -> int:
+    """Characters in a line of the title of a figure of a width in inches."""
+    return round(width_in * CHARACTERS_PER_INCH)
+
+
 def new_figure(width_in: float, height_in: float, title: str, *, misfit: bool) -> "Figure":
     """An empty figure with its title, in red if it is of a design that does not fit."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -105,7 +114,7 @@ def new_figure(width_in: float, height_in: float, title: str, *, misfit: bool) -
     figure = Figure(figsize=(width_in, height_in), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(
-        textwrap.fill(title, round(width_in * CHARACTERS_PER_INCH)),
+        textwrap.fill(title, title_width(width_in)),
         x=0.01,
         ha="left",
         fontsize=10.5,

@@ -16,6 +16,9 @@ from carsim.decisions.trace import Decisions, Trace, captured, dense, replay_rat
 from carsim.decisions.trace.decisions import DecisionShape, check_decisions, rescope, rethreshold
 from carsim.decisions.trace.file import load_trace, save_trace
 from carsim.decisions.trace.resize import crop, enlarge, layers_at_depth, resample
+from carsim.design import load_design
+from carsim.design.load import for_work
+from carsim.workload.workload import workload_of
 
 
 @given(st.integers(1, 40), st.integers(1, 40))
@@ -320,3 +323,26 @@ def test_decisions_that_take_too_much_memory_are_refused_before_they_are_made() 
         check_decisions("x", DecisionShape(20_480_000, 32, 32))
     with pytest.raises(InputError, match=r"take some 2\.2 GB of memory, the limit is 2\.1"):
         check_decisions("x", DecisionShape(1 << 20, 32, 22), drawn=False)
+
+
+@pytest.mark.parametrize("shape", [(4, 30), (4, 29, 2), (3, 30, 2), (4, 30, 2, 256)])
+def test_decisions_of_forwards_of_another_shape_are_one_line(shape: tuple[int, ...]) -> None:
+    work = workload_of("diffusion:wan2.1_1.3b,480x832,frames=5,steps=4")
+    model = for_work(load_design("zcu102"), work).model
+    with pytest.raises(InputError) as caught:
+        Trace.from_decisions(np.zeros(shape, np.bool_), model=model)
+    words = f"expected an array [4 forwards, 30 layers, rows], got one of shape {shape}"
+    assert caught.value.problem == words
+    assert caught.value.cure == "give one decision for each forward, layer and row"
+
+
+def test_decisions_of_forwards_need_no_trace_of_the_sample(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    work = workload_of("diffusion:wan2.1_1.3b,480x832,frames=5,steps=4")
+    model = for_work(load_design("zcu102"), work).model
+    replay = np.zeros((4, 30, 2), np.bool_)
+    replay[2] = True
+    trace = Trace.from_decisions(replay, label="third", model=model)
+    assert (trace.replay == replay).all()
+    assert not recwarn.list  # the rows are passes of one sample, and no videos
