@@ -60,8 +60,8 @@ def reconstructed(w: Array, x: Array, grouped: Grouped) -> Array:
         return w
     lower, upper = (values.T.astype(np.float64) for values in neighbours(w.T, grouped))
     exact = w.astype(np.float64)
-    change = rounded(w.T, grouped).T.astype(np.float64) - exact
-    change = _descend(change, lower - exact, upper - exact, input_moments(x))
+    nearest = rounded(w.T, grouped).T.astype(np.float64) - exact
+    change = _descend(nearest, lower - exact, upper - exact, input_moments(x))
     # Values of the grid are taken from where they are known exactly.
     is_upper = np.abs(change - (upper - exact)) < np.abs(change - (lower - exact))
     return np.where(is_upper, upper, lower).astype(w.dtype)
