@@ -62,8 +62,8 @@ def reconstructed(w: Array, x: Array, grouped: Grouped) -> Array:
     lower: Array = below.T.astype(np.float64)
     upper: Array = above.T.astype(np.float64)
     exact: Array = w.astype(np.float64)
-    change: Array = rounded(w.T, grouped).T.astype(np.float64) - exact
-    change = _descend(change, lower - exact, upper - exact, input_moments(x))
+    nearest: Array = rounded(w.T, grouped).T.astype(np.float64) - exact
+    change = _descend(nearest, lower - exact, upper - exact, input_moments(x))
     # Values of the grid are taken from where they are known exactly.
     is_upper = np.abs(change - (upper - exact)) < np.abs(change - (lower - exact))
     return np.where(is_upper, upper, lower).astype(w.dtype)

@@ -13,6 +13,8 @@ table has the command, seed and date with which it was made:
 * ``bits``: W4A4 with and without polishing and compensation, by scene;
 * ``rounding``: weights of 4 bits rounded to the nearest value or by reconstruction, over three
   frames after the first, by scene;
+* ``rounding_error``: squared error of outputs of reconstructed weights over that of the nearest
+  values, by product and layer;
 * ``prompts``: AnnCA on prompts of 512 bytes against dense decoding and random tokens, by scene,
   with the shares of the prompt that it reads and that hold the mass;
 * ``prompt_machines``: seconds a video under AnnCA on such prompts, by machine;
@@ -39,6 +41,7 @@ from studies.claims.evolving import Evolving
 from studies.claims.operators import Stretching
 from studies.claims.pooling import pooling_table
 from studies.claims.prompting import machine_table, prompt_table
+from studies.claims.rounding import rounding_error_table
 from studies.claims.stacking import stack_table
 from studies.content import CLIPS, TUNING, Row, rows_of
 from studies.league import cells
@@ -230,6 +233,7 @@ TABLES: dict[str, Callable[[Archive, tuple[str, ...]], pd.DataFrame]] = {
     "taus": sweep_taus,
     "bits": bits_table,
     "rounding": rounding_table,
+    "rounding_error": rounding_error_table,
     "prompts": prompt_table,
     "prompt_machines": machine_table,
     "looked": looked_table,

@@ -18,7 +18,7 @@ from carsim.workload.geometry import Video
 from carsim.workload.workload import workload_of
 from studies import run as studies
 from studies.claims.forwards import published
-from studies.claims.tables import Finding
+from studies.claims.tables import Finding, table
 from studies.table import percent
 
 DESIGN = "depth_28nm"
@@ -158,3 +158,18 @@ def depth_area() -> Finding:
         texts.append(f"{name} {area:.1f} [{low:.1f}, {high:.1f}] of {stated:g} mm2")
     text = f"{', '.join(texts)}; W4A4 over W4A8 {areas[1] / areas[0]:.3f}"
     return Finding(text, all(inside))
+
+
+def rounding_errors(most: float) -> Finding:
+    """Reconstruction lowers the squared error of the outputs of each product, on other scenes.
+
+    Args:
+        most: Ratio to the error of the nearest values, meaned over layers, of every product.
+    """
+    means = table("claims/rounding_error").groupby("product", sort=False).mean(numeric_only=True)
+    texts = []
+    for product, row in means.iterrows():
+        held_out, calibrated = row["held_out"], row["calibrated"]
+        texts.append(f"{product} {held_out:.2f} (calibrated {calibrated:.2f})")
+    text = f"squared error over that of the nearest values: {', '.join(texts)}"
+    return Finding(text, bool(means["held_out"].max() < most))

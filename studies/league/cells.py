@@ -202,13 +202,17 @@ class Bench:
         archive = self.archive
         if precision is None:
             return archive.decoder
-        return Decoder(archive.model, archive.config, self._weights(precision))
+        return Decoder(archive.model, archive.config, self.weights(precision))
 
-    def _weights(self, precision: DecoderPrecision) -> Weights:
+    def weights(self, precision: DecoderPrecision) -> Weights:
         """Weights in a precision, calibrated as ``carsim capture`` does."""
+        return quantise(self.group(precision.calibration.frames), precision, lambda done: None)
+
+    def group(self, frames: int) -> RowGroup:
+        """The first frames of the rows of calibration, each as a guidance pair."""
         archive, rows = self.archive, [row for row in self._calibration for _ in range(2)]
-        steps = precision.calibration.frames * archive.config.tokens_per_frame
-        group = RowGroup(
+        steps = frames * archive.config.tokens_per_frame
+        return RowGroup(
             config=archive.config,
             policy=DecoderPolicy((None,) * archive.n_layers),
             model=archive.model,
@@ -219,7 +223,6 @@ class Bench:
             sampling=None,
             seeds=tuple((0, number) for number in range(len(self._calibration))),
         )
-        return quantise(group, precision, lambda done: None)
 
 
 def scenes(n: int = len(CLIPS), n_frames: int = 8) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
