@@ -114,6 +114,7 @@ class ChunkOracle:
         self.kept: dict[Any, list[Vector]] = {}
         self.replayed: list[tuple[int, int, int]] = []  # forward, layer, token
         self.scores: dict[tuple[int, int, int], float] = {}
+        self.shares: list[float] = []  # of the held keys that a query scores
 
     def video(self, noise: Any, text: Any) -> list[list[Vector]]:
         """Clean chunks."""
@@ -206,7 +207,9 @@ class ChunkOracle:
                 order = sorted(range(len(every)), key=lambda i: -products[i])
                 keep = order[: math.ceil(share * len(every))]
             mine = len(earlier) + place
-            seen.append([every[i] for i in sorted({*keep, mine})])
+            scored = sorted({*keep, mine})
+            self.shares.append(len(scored) / len(every))
+            seen.append([every[i] for i in scored])
         return seen
 
     def held(self, level: int, head: int) -> list[dict[str, Any]]:

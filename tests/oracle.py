@@ -370,7 +370,7 @@ class Oracle:
     ) -> Phase:
         """MLPs of the rows that compute, replays of the others; outputs are kept for replays."""
         registers, cores, width = self.machine.drs, self.cores, len(computing)
-        central = decided and schedule != "static"
+        central = decided and schedule not in ("static", "interleaved_tokens")
         at_once = min(width, registers.index_register_bits) if central else width
         total = Phase()
         for first in range(0, width, at_once):

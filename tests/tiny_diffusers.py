@@ -58,9 +58,9 @@ def normal(*shape: int, seed: int = 0) -> Any:
     return torch.as_tensor(np.random.default_rng(seed).standard_normal(shape))
 
 
-def tiny_wan(**changes: Any) -> Any:
-    """A Wan of two layers; ``changes`` replace arguments."""
-    return redraw(diffusers.WanTransformer3DModel(**{**WAN, **changes}), seed=1)
+def tiny_wan() -> Any:
+    """A Wan of two layers."""
+    return redraw(diffusers.WanTransformer3DModel(**WAN), seed=1)
 
 
 @dataclass
@@ -102,8 +102,13 @@ def _wan() -> Case:
 
 def _ltx() -> Case:
     network = {
-        **{"in_channels": 4, "out_channels": 4, "num_attention_heads": HEADS, "num_layers": 2},
-        **{"attention_head_dim": HEAD_DIM, "cross_attention_dim": WIDTH, "caption_channels": 16},
+        "in_channels": 4,
+        "out_channels": 4,
+        "num_attention_heads": HEADS,
+        "num_layers": 2,
+        "attention_head_dim": HEAD_DIM,
+        "cross_attention_dim": WIDTH,
+        "caption_channels": 16,
     }
     return Case(
         build=lambda: redraw(diffusers.LTXVideoTransformer3DModel(**network), seed=2),
@@ -112,7 +117,9 @@ def _ltx() -> Case:
         given={
             "encoder_hidden_states": normal(2, TEXT, 16, seed=3),
             "encoder_attention_mask": torch.ones(2, TEXT, dtype=torch.float64),
-            **{"num_frames": FRAMES, "height": 2, "width": 3},
+            "num_frames": FRAMES,
+            "height": 2,
+            "width": 3,
         },
         blocks={"transformer_blocks": "ff"},
         first={"transformer_blocks": 0},
@@ -121,10 +128,18 @@ def _ltx() -> Case:
 
 def _cogvideox() -> Case:
     network = {
-        **{"in_channels": 4, "out_channels": 4, "num_attention_heads": HEADS, "num_layers": 2},
-        **{"attention_head_dim": HEAD_DIM, "text_embed_dim": 16, "time_embed_dim": 8},
-        **{"max_text_seq_length": TEXT, "sample_height": 4, "sample_width": 6},
-        **{"sample_frames": 4 * (FRAMES - 1) + 1, "use_rotary_positional_embeddings": True},
+        "in_channels": 4,
+        "out_channels": 4,
+        "num_attention_heads": HEADS,
+        "num_layers": 2,
+        "attention_head_dim": HEAD_DIM,
+        "text_embed_dim": 16,
+        "time_embed_dim": 8,
+        "max_text_seq_length": TEXT,
+        "sample_height": 4,
+        "sample_width": 6,
+        "sample_frames": 4 * (FRAMES - 1) + 1,
+        "use_rotary_positional_embeddings": True,
     }
     return Case(
         build=lambda: redraw(diffusers.CogVideoXTransformer3DModel(**network), seed=3),
@@ -138,9 +153,16 @@ def _cogvideox() -> Case:
 
 def _hunyuan() -> Case:
     network = {
-        **{"in_channels": 4, "out_channels": 4, "num_attention_heads": HEADS, "num_layers": 1},
-        **{"attention_head_dim": HEAD_DIM, "num_single_layers": 1, "num_refiner_layers": 1},
-        **{"text_embed_dim": 16, "pooled_projection_dim": 8, "rope_axes_dim": (4, 4, 4)},
+        "in_channels": 4,
+        "out_channels": 4,
+        "num_attention_heads": HEADS,
+        "num_layers": 1,
+        "attention_head_dim": HEAD_DIM,
+        "num_single_layers": 1,
+        "num_refiner_layers": 1,
+        "text_embed_dim": 16,
+        "pooled_projection_dim": 8,
+        "rope_axes_dim": (4, 4, 4),
     }
     return Case(
         build=lambda: redraw(diffusers.HunyuanVideoTransformer3DModel(**network), seed=4),
@@ -159,9 +181,15 @@ def _hunyuan() -> Case:
 
 def _flux() -> Case:
     network = {
-        **{"in_channels": 4, "num_layers": 1, "num_single_layers": 1, "patch_size": 1},
-        **{"num_attention_heads": HEADS, "attention_head_dim": HEAD_DIM},
-        **{"joint_attention_dim": 16, "pooled_projection_dim": 8, "axes_dims_rope": (4, 4, 4)},
+        "in_channels": 4,
+        "num_layers": 1,
+        "num_single_layers": 1,
+        "patch_size": 1,
+        "num_attention_heads": HEADS,
+        "attention_head_dim": HEAD_DIM,
+        "joint_attention_dim": 16,
+        "pooled_projection_dim": 8,
+        "axes_dims_rope": (4, 4, 4),
     }
     return Case(
         build=lambda: redraw(diffusers.FluxTransformer2DModel(**network), seed=5),
@@ -180,9 +208,15 @@ def _flux() -> Case:
 
 def _pixart() -> Case:
     network = {
-        **{"in_channels": 4, "out_channels": 8, "num_attention_heads": HEADS, "num_layers": 2},
-        **{"attention_head_dim": HEAD_DIM, "cross_attention_dim": WIDTH, "sample_size": 8},
-        **{"caption_channels": 16, "use_additional_conditions": False},
+        "in_channels": 4,
+        "out_channels": 8,
+        "num_attention_heads": HEADS,
+        "num_layers": 2,
+        "attention_head_dim": HEAD_DIM,
+        "cross_attention_dim": WIDTH,
+        "sample_size": 8,
+        "caption_channels": 16,
+        "use_additional_conditions": False,
     }
     return Case(
         build=lambda: redraw(diffusers.PixArtTransformer2DModel(**network), seed=6),
@@ -196,8 +230,13 @@ def _pixart() -> Case:
 
 def _dit() -> Case:
     network = {
-        **{"in_channels": 4, "out_channels": 8, "num_attention_heads": HEADS, "num_layers": 2},
-        **{"attention_head_dim": HEAD_DIM, "sample_size": 8, "num_embeds_ada_norm": 10},
+        "in_channels": 4,
+        "out_channels": 8,
+        "num_attention_heads": HEADS,
+        "num_layers": 2,
+        "attention_head_dim": HEAD_DIM,
+        "sample_size": 8,
+        "num_embeds_ada_norm": 10,
     }
     return Case(
         build=lambda: redraw(diffusers.DiTTransformer2DModel(**network), seed=7),

@@ -1,7 +1,7 @@
 """``carsim measure``: times of a small decoder with replay on this machine."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,10 +10,16 @@ from carsim.base.text import Table, number
 from carsim.cli.console import progress_bar, say, show_json
 from carsim.cli.options import JSON, FiniteRange
 
-MOST_ROWS, MOST_WORKERS = 64, 64
+MOST_ROWS = 64
+MOST_WORKERS = 64
+
+if TYPE_CHECKING:
+    CountsType = click.ParamType[tuple[int, ...]]
+else:
+    CountsType = click.ParamType  # generic from version 8.4 on
 
 
-class Counts(click.ParamType[tuple[int, ...]]):
+class Counts(CountsType):
     """Whole numbers between commas, in ascending order, each once."""
 
     name = "numbers"

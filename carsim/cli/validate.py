@@ -28,7 +28,7 @@ HELP = """Hold predictions against published figures, all of them or those of on
 
 \b
 {parts}
-claims    what four papers state, and what tests of it found
+claims    what ten papers state, and what tests of it found
 
 FOLDER is one that carsim measure wrote, or a folder of several; it takes the place of the rows that
 replay ships with.

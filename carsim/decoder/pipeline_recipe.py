@@ -59,7 +59,7 @@ class PipelineRecipe(Section):
         frames: Pixel frames; absent, the pipeline's own.
         source: Output that a token may take: that of its place in the previous latent frame
             (``frame``, FastCar's score), or that of the last step that computed it (``step``,
-            minus the relative change of the MLP's input, as in ToCa). With ``forward``, whole
+            minus the relative change of the MLP's input). With ``forward``, whole
             forwards take it from the last one that computed (minus the change that has added up
             since then, as in TeaCache).
         tau: Tokens or forwards of a higher score replay.

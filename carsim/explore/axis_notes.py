@@ -73,6 +73,7 @@ def groups_without_effect(frame: "pd.DataFrame", axis: str, axes: Sequence[str])
     Returns:
         Number of groups of two points or more; 0 if the axis changes a result of one of them.
     """
+    import numpy as np
     import pandas as pd
 
     tried = frame[frame["status"] != "failed"]
@@ -83,8 +84,11 @@ def groups_without_effect(frame: "pd.DataFrame", axis: str, axes: Sequence[str])
     for name in axes:
         if name != axis:
             codes[name], _ = pd.factorize(tried[name])
-    other_axes = pd.DataFrame(codes, index=tried.index)
-    groups = pd.util.hash_pandas_object(other_axes, index=False).to_numpy()
+    if codes:
+        other_axes = pd.DataFrame(codes, index=tried.index)
+        groups = pd.util.hash_pandas_object(other_axes, index=False).to_numpy()
+    else:
+        groups = np.zeros(len(tried), dtype=np.uint64)  # pandas hashes no table without columns
     if (results.groupby(groups).nunique() > 1).any():
         return 0
     is_evaluated = tried["status"].isin(["ok", "misfit"])

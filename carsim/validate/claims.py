@@ -1,4 +1,4 @@
-"""The ledger of claims: what four papers state, and what tests of it found.
+"""The ledger of claims: what ten papers state, and what tests of it found.
 
 ``python -m studies.claims`` writes ``data/claims.csv``; nothing is computed here.
 """
@@ -11,7 +11,7 @@ from carsim.validate.peers import data_rows
 COLUMNS = ("paper", "claim", "where", "command", "result", "verdict", "why")
 VERDICTS = ("agrees", "contradicts", "undecided", "cannot be tested here")
 
-OPENING = """# Claims of four papers, tested
+OPENING = """# Claims of ten papers, tested
 
 *`carsim validate claims` prints this page, and `python -m studies.claims` computes what
 it says.*

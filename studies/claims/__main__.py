@@ -1,19 +1,13 @@
-"""Test the claims of four papers, and write the ledger that ``carsim validate claims`` prints.
+"""Test the claims of ten papers, and write the ledger that ``carsim validate claims`` prints.
 
     python -m studies.claims            # seconds: simulates, and reads tables of studies
     python -m studies.claims.decoded    # minutes: decodes what only this study needs
 
 ``claims.yaml`` has the claims in our own words, where each stands, its test (a function of
-<<<<<<< HEAD
-``tables.py``, ``machines.py``, ``decisions.py`` or ``forwards.py``, with arguments), the command
-that remakes what the test reads, and why the verdict is no more than it is. A claim without a test
-cannot be tested here, and one whose test finds no answer is undecided. The ledger is
-``carsim/validate/data/claims.csv``.
-=======
-``tables.py``, ``machines.py``, ``decisions.py``, ``forwards.py`` or ``depth.py``, with arguments),
-the command that remakes what the test reads, and why the verdict is no more than it is. A claim
-without a test cannot be tested here. The ledger is ``carsim/validate/data/claims.csv``.
->>>>>>> main
+``tables.py``, ``machines.py``, ``decisions.py``, ``forwards.py``, ``caching.py`` or ``depth.py``,
+with arguments), the command that remakes what the test reads, and why the verdict is no more than
+it is. A claim without a test cannot be tested here, and one whose test finds no answer is
+undecided. The ledger is ``carsim/validate/data/claims.csv``.
 """
 
 import csv
@@ -25,11 +19,18 @@ import yaml
 
 import carsim
 from carsim.validate.claims import COLUMNS, VERDICTS
-from studies.claims import decisions, depth, forwards, machines, tables
+from studies.claims import caching, decisions, depth, forwards, machines, tables
 
 CLAIMS = Path(__file__).parent / "claims.yaml"
 LEDGER = Path(carsim.__file__).parent / "validate/data/claims.csv"
-TESTS = {**vars(tables), **vars(machines), **vars(decisions), **vars(forwards), **vars(depth)}
+TESTS = {
+    **vars(tables),
+    **vars(machines),
+    **vars(decisions),
+    **vars(forwards),
+    **vars(caching),
+    **vars(depth),
+}
 HERE = "python -m studies.claims"
 
 

@@ -18,7 +18,7 @@ def main() -> None:
     """Write ``claims.png``."""
     counts = Counter((row["paper"].partition(" (")[0], row["verdict"]) for row in claims())
     papers = sorted({paper for paper, _ in counts}, key=lambda each: counts[each, VERDICTS[0]])
-    title = "Claims of four papers by verdict"
+    title = "Claims of ten papers by verdict"
     with drawing(Path(__file__).with_name("claims.png"), 6.4, 2.2, title) as figure:
         axes = figure.add_subplot()
         left = [0] * len(papers)

@@ -111,17 +111,27 @@ def test_searched_keys_and_chosen_words_equal_those_of_plain_loops() -> None:
         assert 0 < share < 1
 
 
+@pytest.mark.parametrize("search_by", ["lsh", "quantised"])
 @pytest.mark.parametrize("representative", ["latest", "mean", "medoid"])
-def test_merged_keys_that_are_searched_equal_those_of_plain_loops(representative: Any) -> None:
+def test_merged_keys_that_are_searched_equal_those_of_plain_loops(
+    representative: Any, search_by: str
+) -> None:
     model, video = drawn_model(SHAPE, 15), drawn_video(SHAPE, 3, 0.9, seed=16)
     merging = TempCache(theta=0.6, search="full", representative=representative)
-    of_stack = merging, Ann(search="quantised", keep=0.4, key_bits=6)
-    thinning = thinning_of(Stack(policies=of_stack), SHAPE)
+    merge = (0.6, representative)
+    if search_by == "lsh":
+        searching = Ann(tables=2, bits=3)
+        planes = search.hyperplanes(2, 3, SHAPE.head_dim, 0)
+        oracle = ChunkOracle(model, STEPS, merge=merge, planes=planes)
+    else:
+        searching = Ann(search="quantised", keep=0.4, key_bits=6)
+        oracle = ChunkOracle(model, STEPS, merge=merge, best=(0.4, 6))
+    thinning = thinning_of(Stack(policies=(merging, searching)), SHAPE)
     made = decode(model, video, STEPS, thinning=thinning)
-    oracle = ChunkOracle(model, STEPS, merge=(0.6, representative), best=(0.4, 6))
     np.testing.assert_allclose(made, oracle.video(video.noise, video.text), rtol=1e-8, atol=1e-9)
     assert thinning.measured.held is not None
     assert thinning.measured.held < 0.9
+    assert thinning.measured.scored == pytest.approx(np.mean(oracle.shares))
 
 
 @pytest.mark.parametrize("representative", ["latest", "mean", "medoid"])

@@ -390,9 +390,18 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 PLAN: dict[str, Any] = {
-    **{"name": "wan", "output": "wan.npz", "weights": {"diffusers": "wan"}},
-    **{"prompts": ["a cat walks", "a dog"], "steps": 3, "guidance_scale": 5.0},
-    **{"height": 32, "width": 48, "frames": 9, "source": "frame", "tau": 0.1, "seed": 3},
+    "name": "wan",
+    "output": "wan.npz",
+    "weights": {"diffusers": "wan"},
+    "prompts": ["a cat walks", "a dog"],
+    "steps": 3,
+    "guidance_scale": 5.0,
+    "height": 32,
+    "width": 48,
+    "frames": 9,
+    "source": "frame",
+    "tau": 0.1,
+    "seed": 3,
 }
 
 

@@ -20,7 +20,9 @@ from carsim.decisions.trace import load_trace, save_trace
 from carsim.decisions.trace.stated import stated_trace
 from carsim.design import Design, override
 from carsim.design.load import for_work
+from carsim.explore.bounds import bounds_of
 from carsim.explore.evaluate import Evaluator
+from carsim.explore.grid import GridStudy
 from carsim.explore.points import make_points
 from carsim.explore.study import load_study
 from carsim.machine.batches import Batches
@@ -129,7 +131,7 @@ def composed(draw: st.DrawFn) -> tuple[Design, Batches]:
     if network.text == "streams":
         kind = "attention"
     skip = {**BOTH, "tokens": {"kind": kind}}
-    schedule = draw(st.sampled_from(["static", "drs", "interleaved"]))
+    schedule = draw(st.sampled_from(["static", "drs", "interleaved_tokens"]))
     design = override(design, {"policy.skip": skip, "policy.schedule": schedule})
     return design, drawn_batches(draw, design)
 
@@ -237,7 +239,7 @@ def test_every_third_token_of_a_line_is_a_core_s() -> None:
     # Tokens 0 to 6 compute but for 3: core 0 of 3 has 0, (3,) 6, core 1 has 1, 4, core 2 has 2, 5.
     computing = np.array([[[[1, 1, 1, 0, 1, 1, 1]]]])
     tokens = TokenBatches(computing, per_range=1, source="frame")
-    schedule = longlive(LONGLIVE, schedule="interleaved").policy.schedule
+    schedule = longlive(LONGLIVE, schedule="interleaved_tokens").policy.schedule
     plan = plan_of(longlive(LONGLIVE, schedule=schedule), batches_of(tokens))
     machine = replace(plan.machine, cores=3)
     loads, _ = tokens.loads(machine, plan.schedule_of(decided=True), computing)
@@ -276,7 +278,7 @@ def test_dealing_tokens_gains_little_over_interleaved_ones() -> None:
     report = report_of(f"{LONGLIVE},replay=0.6,source=frame")
     mlps = {row.variant.schedule: row.simulation.totals["mlp"].cycles for row in report.rows[1:-1]}
     assert mlps["static"] > 1.4 * mlps["drs"]
-    assert mlps["drs"] < mlps["interleaved"] < 1.06 * mlps["drs"]
+    assert mlps["drs"] < mlps["interleaved_tokens"] < 1.06 * mlps["drs"]
 
 
 # ------------------------------------------------------------------ files, sweeps, bad input
@@ -326,6 +328,28 @@ def test_points_of_other_sources_and_calendars_are_as_runs(tmp_path: Path) -> No
     alone = [report_of(work, skip=BOTH).chosen.latency_s for work in works]
     assert [row["latency_s"] for row in rows] == pytest.approx(alone, rel=1e-12)
     assert len(set(alone)) == len(alone)
+
+
+def test_bounds_of_a_grid_are_below_its_points(tmp_path: Path) -> None:
+    file = tmp_path / "grid.yaml"
+    file.write_text(
+        "design: asic_7nm_hbm3\n"
+        f"workload: {LONGLIVE},every=2,replay=0.6,source=frame,range_tokens=780\n"
+        "set: {policy.skip.kind: forwards_and_tokens}\n"
+        "axes:\n"
+        "  policy.schedule: [static, interleaved_tokens, drs]\n"
+        "  machine.array.cols: [32, 64]\n"
+        "allow_misfit: true\n"
+        "objectives: {seconds_per_video: min, energy_per_video_j: min, memory_used_gb: min}\n"
+    )
+    study = load_study(file)
+    bounds = bounds_of(GridStudy(study)).objectives
+    rows = Evaluator(study).evaluate(make_points(study))
+    figures = [
+        [row["seconds_per_video"], row["energy_per_video_j"], row["memory_used_gb"]] for row in rows
+    ]
+    assert (bounds <= np.array(figures) * (1 + 1e-12)).all()
+    assert (bounds > 0.9 * np.array(figures)).all()
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import exp, log, sqrt
 from operator import attrgetter
+from pathlib import Path
 
 import pytest
 
@@ -416,7 +417,7 @@ def test_documents_state_the_errors_of_later_fpgas(part: Part) -> None:
     at_0_9, at_0_8 = groups[LATER], groups[f"{LATER} ({ROOFED})"]
     assert at_0_9.theirs is not None
     assert at_0_8.theirs is not None
-    docs = configs_folder().parent / "docs"
+    docs = Path(__file__).parents[2] / "docs"
     trust = (docs / "trust.md").read_text(encoding="utf-8")
     assert f"| {len(at_0_9.rows)} simulated speeds of [FPGAs that came later]" in trust
     ours = f"**{100 * at_0_9.ours.mean:.1f} %** (median {100 * at_0_9.ours.median:.1f} %)"

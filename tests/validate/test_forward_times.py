@@ -1,10 +1,10 @@
 """Published times of diffusion on GPUs: rows, rates by hand, ways to predict, shipped tables."""
 
 from math import exp, log
+from pathlib import Path
 
 import pytest
 
-from carsim.design.load import configs_folder
 from carsim.hardware.expected import FORWARDS, coverage_of, forward_factors
 from carsim.validate.diffusion import validate_diffusion
 from carsim.validate.forward_intervals import (
@@ -189,7 +189,7 @@ def test_two_rates_are_nearer_than_their_rivals_and_the_machine_says_that_it_is_
 
 
 def test_documents_state_the_errors_and_the_intervals(part: Part) -> None:
-    docs = configs_folder().parent / "docs"
+    docs = Path(__file__).parents[2] / "docs"
     trust, validation = (
         " ".join((docs / name).read_text(encoding="utf-8").split())
         for name in ("trust.md", "reference/validation.md")

@@ -75,11 +75,13 @@ def check_pipeline(folder: Path) -> None:
     if not isinstance(index.get(CLASS_NAME), str):
         problem = f"{shown(index.get(CLASS_NAME))} is no class of diffusers"
         raise InputError(f"{place}.{CLASS_NAME}", problem, _CURE)
-    for name, part in index.items():
-        if isinstance(part, list) and part[:1] not in ([each] for each in (*LIBRARIES, None)):
-            problem = f"{shown(part[0])} is code of the pipeline's own, which is not run"
+    parts = {name: part for name, part in index.items() if isinstance(part, list) and part}
+    for name, part in parts.items():
+        source = part[0]  # null where the pipeline goes without this part
+        if source is not None and source not in LIBRARIES:
+            problem = f"{shown(source)} is code of the pipeline's own, which is not run"
             raise InputError(f"{place}.{name}", problem, f"take parts of {' and '.join(LIBRARIES)}")
-    if (index.get(SECOND_NETWORK) or [None])[0] is not None:
+    if parts.get(SECOND_NETWORK, [None])[0] is not None:
         problem = "two networks share the steps, which is not captured"
         raise InputError(f"{place}.{SECOND_NETWORK}", problem, "take a pipeline of one network")
     config = folder / FOLDER / "config.json"

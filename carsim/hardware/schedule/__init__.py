@@ -5,7 +5,7 @@ from operator import attrgetter
 from carsim.base.registry import Registry
 from carsim.hardware.schedule.base import REPLAYS, Registers, Schedule, slots_per_core
 from carsim.hardware.schedule.drs import Drs
-from carsim.hardware.schedule.interleaved import Interleaved
+from carsim.hardware.schedule.interleaved_tokens import InterleavedTokens
 from carsim.hardware.schedule.pack import Pack
 from carsim.hardware.schedule.schedule_answers import CHECKS
 from carsim.hardware.schedule.static import Static
@@ -18,7 +18,10 @@ DEFAULT = Drs()
 """Schedule of a design that names none."""
 
 SCHEDULES: Registry[Schedule] = Registry(
-    "schedule", attrgetter("kind"), (BASELINE, DEFAULT, Pack(), Tuned(), Interleaved()), CHECKS
+    "schedule",
+    attrgetter("kind"),
+    (BASELINE, DEFAULT, Pack(), Tuned(), InterleavedTokens()),
+    CHECKS,
 )
 """Every kind by its name in YAML; a kind of the package is added here."""
 

@@ -44,7 +44,8 @@ def test_results_are_numpys_and_operations_those_by_hand(name: str, seed: int) -
     values = np.random.default_rng(seed).normal(size=(2, 6))
     ledger = Ledger()
     result = function(ledger.array("x", values))
-    np.testing.assert_array_equal(bare(result), function(values))
+    # A power of a row alone may round otherwise than that of all rows.
+    np.testing.assert_allclose(bare(result), function(values), rtol=1e-14)
     assert ledger.operations == operations
 
 

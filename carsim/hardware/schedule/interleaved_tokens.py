@@ -14,10 +14,10 @@ from typing import ClassVar
 from carsim.hardware.schedule.static import Static
 
 
-class Interleaved(Static):
+class InterleavedTokens(Static):
     """Static, with tokens of forwards dealt one by one over the cores."""
 
-    kind = "interleaved"
-    label = "interleaved"
+    kind = "interleaved_tokens"
+    label = "interleaved tokens"
     compared = False
     interleaves_tokens: ClassVar[bool] = True
