@@ -107,6 +107,8 @@ NETWORK = {
     **{"kind": "diffusion", "text": "cross", "text_tokens": 5, "text_width": 16, "channels": 2},
     **{"stride": (2, 2, 2), "modulation_width": 8, "out_channels": 2},
 }
+WIDTH = 32
+"""Of the layers, which a recurrent head keeps in its last two features."""
 VIDEO = {"height": 8, "width": 8, "frames": 3, "steps": 2, "passes": 1}
 CHUNKS = {"frames": 1, "chunk_frames": 2, "chunks": 2, "window_frames": 3}
 
@@ -124,6 +126,14 @@ NETWORKS: dict[str, dict[str, Any]] = {
         "model.network": {
             **{"kind": "depth", "patch_side": 2, "trained_side": 8},
             **{"head_channels": (4, 8, 8, 8), "fusion_channels": 4},
+        },
+        "model.sample": {"height": 8, "width": 6},
+    },
+    "recurrent": {
+        "model.network": {
+            **{"kind": "depth", "patch_side": 2, "trained_side": 8},
+            **{"head_channels": (4, 8, WIDTH, WIDTH), "fusion_channels": 4},
+            "recurrent": {"iterations": 1, "channels": 4},
         },
         "model.sample": {"height": 8, "width": 6},
     },
