@@ -77,7 +77,7 @@ def test_every_shipped_design_prints_at_most_40_lines(call, monkeypatch, design)
     labels += ["left out", "10 % more", "trust", "next"]
     found = [label for line in lines for label in labels if line.startswith(f"{label:<11}")]
     assert found == labels
-    shares = [float(line.split()[-2]) for line in _rows(lines, "time of a ")]
+    shares = [float(line.split()[-2]) for line in _rows(lines, "time of a")]
     assert sum(shares) == pytest.approx(100)
 
 
