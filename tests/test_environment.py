@@ -21,9 +21,16 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["p
 
 @pytest.mark.parametrize(("module", "named"), LIBRARIES.items())
 def test_the_extra_of_a_library_brings_it(module: str, named: tuple[str, str]) -> None:
-    own_name = {"Dash": "dash", "Dask": "distributed", "Optuna": "optuna", "Amaranth": "amaranth"}
+    package_of = {
+        "Accelerate": "accelerate",
+        "Amaranth": "amaranth",
+        "Dash": "dash",
+        "Dask": "distributed",
+        "Optuna": "optuna",
+    }
     name, extra = named
-    assert any(each.startswith(f"{own_name.get(name, name)}>=") for each in EXTRAS[extra]), module
+    package = package_of.get(name, name)
+    assert any(needed.startswith(f"{package}>=") for needed in EXTRAS[extra]), module
 
 
 def test_what_was_tested_is_locked_and_has_a_licence() -> None:

@@ -32,8 +32,9 @@ def test_the_file_keeps_every_digit(snapshot: Any, records: Any, tmp_path: Path)
 def test_what_is_recorded_covers_every_shipped_design(snapshot: Any) -> None:
     root = SCRIPT.parents[1] / "configs"
     recorded = {place.design for place in snapshot["read"](snapshot["SNAPSHOT"])}
-    stems = {path.stem for path in root.rglob("*.yaml")}
-    assert recorded == {stem for stem in stems if not stem.startswith(("llamacpp_", "gpu_"))}
+    designs = {path.stem for path in root.rglob("*.yaml") if path.parent.name != "networks"}
+    # What is recorded decodes token by token, which designs for networks do not.
+    assert recorded == {name for name in designs if not name.startswith(("llamacpp_", "gpu_"))}
 
 
 def test_a_change_is_a_line_of_the_table(snapshot: Any, records: Any) -> None:

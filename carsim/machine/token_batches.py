@@ -169,7 +169,7 @@ def expected_loads(computing: Ints, per_range: int, cores: int) -> Ints:
         int64[P, C].
 
     >>> expected_loads(np.array([[100, 40], [100, 0]]), per_range=100, cores=4).tolist()
-    [[38, 36, 34, 32], [25, 25, 25, 25]]
+    [[37, 36, 34, 33], [25, 25, 25, 25]]
     """
     share = computing / per_range
     kept = per_range / cores  # tokens of a range that a core keeps
