@@ -10,11 +10,17 @@ of keys that a cache holds, d width, H heads, hd elements of a head.
 What differs from the NumPy decoder on purpose: each head has a cache of its own that holds groups
 alone, and not a slot for every token that ever was; keys of a chunk merge all at once; all tokens
 pass the MLP, and those that replay take another output afterwards.
+
+Modules that import this one are skipped where PyTorch is not installed.
 """
 
 import math
 from dataclasses import dataclass, field
 from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
 
 import torch
 from torch import Tensor, nn

@@ -11,7 +11,6 @@ import functools
 import os
 import sys
 from collections.abc import Generator, Iterable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +22,6 @@ from carsim.base.registry import Registry, outside_kinds
 
 # Studies are scripts and not installed. Last: an installed carsim comes before the checkout's.
 sys.path.append(str(Path(__file__).parents[1]))
-
-collect_ignore = [] if find_spec("torch") else ["chunked_torch.py"]
-"""Modules that tests import and that need what is not installed."""
 
 MOST_S = 900.0
 """Seconds that a test may take."""

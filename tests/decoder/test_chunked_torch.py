@@ -5,9 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch")
-
 from chunked_torch import ChunkedTorch, Policies
 
 from carsim.decisions.attention import Ann, AnnCa, AttentionPolicy, Dense, Stack, TempCache, search
