@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from carsim.base.section import FieldError, GrownSection
 from carsim.base.sizes import NonNegativeFloat, NonNegativeInt, PositiveInt
 from carsim.base.text import count
-from carsim.workload.forwards import forwards_of
+from carsim.workload.forwards import first_of_prompt, forwards_of
 
 Side = Annotated[int, Field(gt=0, le=16_384)]
 Few = Annotated[int, Field(gt=0, le=4096)]
@@ -129,17 +129,12 @@ class Sample(GrownSection):
             problem = f"{self.chunks:,} of {self.steps:,} steps take {at_most:,} forwards"
             raise FieldError("chunks", problem, f"at most {MOST_FORWARDS:,} are simulated")
         self._check_window(self.chunk_frames)
+        self._check_switches(self.chunk_frames, at_most)
         if self.in_flight > 1:
             self._check_flight(self.chunk_frames)
         elif self.ranges:
             problem = "are of noise levels in flight, and one chunk passes at a time"
             raise FieldError("ranges", problem, "give pipelined, or leave them out")
-        if self.prompts > self.chunks:
-            problem = f"{self.prompts} are more than the {count(self.chunks, 'chunk')}"
-            raise FieldError("prompts", problem, "give as many or fewer")
-        if self.prompts > 1 and (self.in_flight > 1 or self.cache == "none"):
-            problem = f"{self.prompts}, where a switch is simulated with one chunk at a time"
-            raise FieldError("prompts", problem, "leave out rolling, pipelined and cache, or this")
         return self
 
     def _check_window(self, chunk_frames: int) -> None:
@@ -168,6 +163,28 @@ class Sample(GrownSection):
         if self.sink_frames and self.cache == "none":
             problem = f"{self.sink_frames}, where no keys are kept"
             raise FieldError("sink_frames", problem, "leave out cache, or this")
+
+    def _check_switches(self, chunk_frames: int, other_forwards: int) -> None:
+        """Refuse prompts that no chunk has, and switches that renew too many chunks.
+
+        Args:
+            chunk_frames: Latent frames of a chunk.
+            other_forwards: Forwards at most, without those that renew the window.
+        """
+        if self.prompts > self.chunks:
+            problem = f"{self.prompts} are more than the {count(self.chunks, 'chunk')}"
+            raise FieldError("prompts", problem, "give as many or fewer")
+        if self.prompts > 1 and (self.in_flight > 1 or self.cache == "none"):
+            problem = f"{self.prompts}, where a switch is simulated with one chunk at a time"
+            raise FieldError("prompts", problem, "leave out rolling, pipelined and cache, or this")
+        chunks_in_window = self.chunks
+        if self.window_frames is not None:
+            chunks_in_window = self.window_frames // chunk_frames
+        renewed = sum(min(chunk, chunks_in_window) for chunk in first_of_prompt(self))
+        if other_forwards + renewed > MOST_FORWARDS:
+            problem = f"{self.prompts:,} renew {renewed:,} chunks of the window"
+            cure = f"give fewer, or a window_frames: at most {MOST_FORWARDS:,} forwards are simulated"
+            raise FieldError("prompts", problem, cure)
 
     def _check_flight(self, chunk_frames: int) -> None:
         """Refuse noise levels that make no sense.

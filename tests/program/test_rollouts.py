@@ -257,6 +257,7 @@ def test_words_of_chunks_are_read_back() -> None:
         ("rolling=2,cache=none", "where chunks in flight read the keys of earlier ones"),
         ("rolling=2,prompts=2", "prompts: 2, where a switch is simulated with one chunk"),
         ("prompts=99", "prompts: 99 are more than the 10 chunks"),
+        ("chunks=1500,prompts=1500,window=all", "prompts: 1,500 renew 1,124,250 chunks"),
         ("sinks=10", "sink_frames: 10 leave no room for a chunk in 12"),
         ("window=all,sinks=3", "sink_frames: 3 means nothing in a cache without a window"),
         ("window=all,cache=moved", "cache: moved means nothing in a cache without a window"),
