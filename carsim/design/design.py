@@ -17,6 +17,7 @@ from carsim.hardware.memory.path import memory_path
 from carsim.hardware.memory.traffic import AccessPattern
 from carsim.hardware.overheads import Transfer
 from carsim.workload.model import Model
+from carsim.workload.network import DepthEncoder
 
 
 class Design(Section):
@@ -185,7 +186,10 @@ class Design(Section):
         overheads, technology = self.machine.overheads, self.board.technology
         if self.model.sample is not None:
             splits = self.machine.splits_attention or self.machine.splits_mlp
-            return expected_of_forwards(overheads, technology, splits=splits)
+            makes_depth = isinstance(self.model.network, DepthEncoder)
+            return expected_of_forwards(
+                overheads, technology, splits=splits, makes_depth=makes_depth
+            )
         return expected_of(overheads, technology, self.transfer.kind)
 
     def extrapolations(self, first_context: int, last_context: int) -> tuple[str, ...]:

@@ -23,14 +23,15 @@ nothing of decoding, and the reverse. Their factor and interval come from publis
 diffusion transformers on GPUs (``forward_intervals.csv``; :func:`expected_of_forwards`), whatever
 the design is calibrated to: a calibration is of decoding. Fewer than three FPGAs, NPUs or other
 chips have published times whose network and machine are known, so that their designs take the
-interval of GPUs, and say so.
+interval of GPUs, and say so. No depth encoder has one, which is said where nothing else is.
 
 No expected time is less than the time in which memories and arrays could do the work at their peak
 (:meth:`Expected.not_below`).
 
 Simplifications: the factor was measured on decoding steps, and is applied to the prompt of a
-latency as well. Systems count as exchangeable, although several share a runtime or a vendor. It is
-one factor for all policies, batches and contexts of a design.
+latency as well. Seconds of a text encoder or a pixel decoder that a sample states are multiplied by
+the factor, as simulated ones are. Systems count as exchangeable, although several share a runtime
+or a vendor. It is one factor for all policies, batches and contexts of a design.
 """
 
 from collections.abc import Iterable
@@ -282,7 +283,7 @@ def expected_of(overheads: "Overheads", technology: "Technology", transfer: str 
 
 
 def expected_of_forwards(
-    overheads: "Overheads", technology: "Technology", *, splits: bool
+    overheads: "Overheads", technology: "Technology", *, splits: bool, makes_depth: bool
 ) -> Expected:
     """The factor of a machine whose network has a forward of many tokens.
 
@@ -291,12 +292,16 @@ def expected_of_forwards(
         technology: Of its board.
         splits: Its mapping splits matrices or heads over the cores. Those of the published GPUs
             deal tokens to the cores.
+        makes_depth: Its network makes a depth map. Those of the published times make videos and
+            images.
     """
     known = forward_factors()[FORWARDS]
     kind = technology.published_kind(overheads.control)
     remark = ""
     if kind.name != "gpu":
         remark = f"none is {kind.without_forwards or kind.unpublished}"
+    elif makes_depth:
+        remark = "none makes a depth map"
     elif splits:
         remark = "none was simulated with a mapping that splits matrices or heads"
     return replace(known, remark=remark)

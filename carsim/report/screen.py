@@ -337,8 +337,10 @@ def trust(run: StoredRun) -> Fact:
     text = "no claim on quality"
     if run.spec().model.sample is not None:
         coverage = f"{inside:,} of {tested:,} held-out times of GPUs lie in such intervals"
-        if "; none " in run.expected.title:
+        if "; none is " in run.expected.title:
             coverage += "; none was tested on such a board"
+        elif "; none " in run.expected.title:
+            coverage += "; none was tested of such a design"
         return Fact("trust", f"{coverage}; {text}")
     if tested:
         text = f"{inside:,} of {tested:,} held-out speeds lie in such intervals; {text}"

@@ -9,8 +9,8 @@ released script; or they follow from the operations that the same table states (
 Ways to predict a time (:data:`WAYS`):
 
 * ``two rates``: operations of linear layers at one share of the data-sheet peak, those of attention
-  at another share for each kernel, both fitted to rows of other systems, times the mean factor of
-  other systems on the same GPU.
+  at another share for each kernel. Both are fitted to other systems on the same GPU if at least two
+  of them have the kernel of the row, else to all other systems.
 * ``one rate``: all operations at the mean rate of other systems on the same GPU; where there are
   none, at the share of the next way.
 * ``share of peak``: all operations at one share of the data-sheet peak.
@@ -296,7 +296,10 @@ def simulated_s(row: ForwardTime, others: Sequence[ForwardTime]) -> float:
 
 Way = Callable[[ForwardTime, Sequence[ForwardTime]], float]
 
-TWO_RATES, ONE_RATE, SHARE, SIMULATED = "two rates", "one rate", "share of peak", "simulated"
+TWO_RATES = "two rates"
+ONE_RATE = "one rate"
+SHARE = "share of peak"
+SIMULATED = "simulated"
 
 WAYS: Mapping[str, Way] = {
     TWO_RATES: two_rates_s,

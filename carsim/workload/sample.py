@@ -183,7 +183,9 @@ class Sample(GrownSection):
         renewed = sum(min(chunk, chunks_in_window) for chunk in first_of_prompt(self))
         if other_forwards + renewed > MOST_FORWARDS:
             problem = f"{self.prompts:,} renew {renewed:,} chunks of the window"
-            cure = f"give fewer, or a window_frames: at most {MOST_FORWARDS:,} forwards are simulated"
+            cure = (
+                f"give fewer, or a window_frames: at most {MOST_FORWARDS:,} forwards are simulated"
+            )
             raise FieldError("prompts", problem, cure)
 
     def _check_flight(self, chunk_frames: int) -> None:

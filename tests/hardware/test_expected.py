@@ -19,6 +19,9 @@ from carsim.metrics.table import EXPECTED, expected_scale
 from carsim.runs.pipeline import run
 from carsim.workload.workload import workload_of
 
+IMAGE = "image:dit_xl2"
+DEPTH_MAP = "image:depth_anything_v2_small"
+
 RECORD = {
     "board": "ZCU102",
     "fabric_clock_mhz": 250.0,
@@ -72,23 +75,31 @@ def test_a_design_is_expected_to_do_as_systems_of_its_kind(design, control, titl
 
 
 @pytest.mark.parametrize(
-    ("design", "changes", "remark"),
+    ("design", "changes", "work", "remark"),
     [
-        ("zcu102", {}, "none is an FPGA"),
-        ("vck190", {}, "none is an FPGA"),
-        ("asic_7nm_hbm3", {}, "none is an ASIC accelerator"),
-        ("asic_7nm_hbm3", {"machine.overheads.control": "npu_runtime"}, "none is an NPU"),
-        ("asic_7nm_hbm3", {"machine.overheads.control": "gpu_stream"}, ""),
+        ("zcu102", {}, IMAGE, "none is an FPGA"),
+        ("zcu102", {}, DEPTH_MAP, "none is an FPGA"),
+        ("vck190", {}, IMAGE, "none is an FPGA"),
+        ("asic_7nm_hbm3", {}, IMAGE, "none is an ASIC accelerator"),
+        ("asic_7nm_hbm3", {"machine.overheads.control": "npu_runtime"}, IMAGE, "none is an NPU"),
+        ("asic_7nm_hbm3", {"machine.overheads.control": "gpu_stream"}, IMAGE, ""),
+        (
+            "asic_7nm_hbm3",
+            {"machine.overheads.control": "gpu_stream"},
+            DEPTH_MAP,
+            "none makes a depth map",
+        ),
         (
             "asic_7nm_hbm3",
             {"machine.overheads.control": "gpu_stream", "machine.mapping": "tensor"},
+            IMAGE,
             "none was simulated with a mapping that splits matrices or heads",
         ),
     ],
 )
-def test_networks_are_expected_to_do_as_diffusion_on_gpus(design, changes, remark) -> None:
+def test_networks_are_expected_to_do_as_diffusion_on_gpus(design, changes, work, remark) -> None:
     machine = override(load_design(design), changes)
-    network = for_work(machine, workload_of("image:depth_anything_v2_small"))
+    network = for_work(machine, workload_of(work))
     known = network.expected
     # The factor of decoding, which is limited by bytes, stays that of the design without a network.
     assert machine.expected.pool != known.pool == FORWARDS
