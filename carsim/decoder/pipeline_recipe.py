@@ -86,7 +86,7 @@ class PipelineRecipe(Section):
     frames: PositiveInt | None = None
     source: Source = "frame"
     tau: Tau
-    polynomial: tuple[FiniteFloat, ...] = (1.0, 0.0)
+    polynomial: Annotated[tuple[FiniteFloat, ...], Field(min_length=1)] = (1.0, 0.0)
     loop: Literal["open", "closed"] = "open"
     dense: NonNegativeInt = 0
     range_tokens: PositiveInt = 1

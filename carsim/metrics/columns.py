@@ -48,7 +48,7 @@ COLUMNS: dict[str, Columns] = {
         "frames": "pixel frames of the video up to its end",
         "seconds": "time of its forwards in the first batch, from the end of the chunk before to "
         "its own; prompt and pixel decoder left out",
-        "frames_per_s": "its pixel frames over these seconds",
+        "frames_per_s": "its pixel frames, of all videos of a batch together, over these seconds",
         "kv_cache_gb": "keys and values that external memories hold at its end, those of the "
         "prompt included",
         "fits": "they fit beside all other contents",

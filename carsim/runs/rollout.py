@@ -19,7 +19,7 @@ class ChunkFigures(NamedTuple):
         chunk: Its number, from 0.
         frames: Pixel frames of the video up to its end.
         seconds: Time of its forwards, from the end of the chunk before to its own.
-        frames_per_s: Its pixel frames over these seconds.
+        frames_per_s: Its pixel frames, of all videos of a batch together, over these seconds.
         kv_cache_gb: Keys and values that external memories hold at its end, those of the prompt
             included.
         fits: They fit beside all other contents.
@@ -52,6 +52,7 @@ def chunk_figures(report: Report) -> Iterator[ChunkFigures]:
     cycles = np.bincount(chunk_of_forward, usage.cycles, sample.chunks)
     seconds = cycles / (usage.clock_mhz * 1e6)
     frames = network.pixel_frames(sample) // sample.chunks
+    frames_of_batch = frames * report.chosen.batches.videos_per_batch
     at_end = cache_bytes(report.design)
     free_at_end = min(
         use.free_bytes
@@ -71,7 +72,7 @@ def chunk_figures(report: Report) -> Iterator[ChunkFigures]:
             chunk=chunk,
             frames=(chunk + 1) * frames,
             seconds=float(seconds[chunk]),
-            frames_per_s=float(frames / seconds[chunk]),
+            frames_per_s=float(frames_of_batch / seconds[chunk]),
             kv_cache_gb=nbytes / GB,
             fits=free_at_end + at_end - nbytes >= 0,
         )

@@ -59,6 +59,7 @@ def write_pipeline(folder: Path, **changes: Any) -> Path:
         ({"source": "forward", "range_tokens": 3}, "range_tokens is of tokens"),
         ({"source": "forward", "loop": "closed"}, "whole forwards decide in an open loop alone"),
         ({"polynomial": [1.0]}, "polynomial is of whole forwards"),
+        ({"source": "forward", "polynomial": []}, "$.polynomial"),
         ({"prompts": []}, "$.prompts"),
         ({"n_frames": 3}, "$.n_frames: unknown key"),
         ({"weights": {"diffusers": "none"}}, "cannot be read: No such file"),

@@ -191,6 +191,15 @@ def test_chunks_add_up_to_the_run(fields: str, tmp_path: Path) -> None:
     assert [float(each["seconds"]) for each in rows] == [chunk.seconds for chunk in chunks]
 
 
+def test_chunks_of_a_batch_count_the_frames_of_all_its_videos() -> None:
+    work = workload_of("chunks:longlive_1.3b,64x64,chunks=2")
+    design = override(for_work(load_design("asic_7nm_hbm3"), work), {"policy.batch": 3})
+    report = run(design, what_if=False, allow_misfit=True)
+    assert report.chosen.batches.videos_per_batch == 3
+    for chunk in chunk_figures(report):
+        assert chunk.frames_per_s == pytest.approx(3 * 12 / chunk.seconds)
+
+
 @pytest.mark.parametrize("fields", ["rolling=2", "prompts=2", "cache=none"])
 def test_a_timeline_and_an_explanation_of_chunks(fields: str, tmp_path: Path) -> None:
     report = report_of(f"chunks:longlive_1.3b,64x64,chunks=4,{fields}")
