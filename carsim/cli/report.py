@@ -30,7 +30,7 @@ COMMAND_WIDTH = 77
 
 
 class FrontQuestion(NamedTuple):
-    """What is asked of a front.
+    """The question to a front: objectives, constraints and a point.
 
     Attributes:
         objectives: Metric -> ``min`` or ``max``; None for those of the study.
@@ -323,7 +323,7 @@ def _show_front(folder: str, question: FrontQuestion, out: str | None, *, as_jso
 
 
 def _front_remarks(study: "StoredStudy", *, same_code: bool) -> Iterator[str]:
-    """What a reader of a front has to know: missing points, failed points, other code.
+    """Remarks on a front: missing points, failed points, other code.
 
     Args:
         study: The study.
@@ -348,7 +348,7 @@ def _front_remarks(study: "StoredStudy", *, same_code: bool) -> Iterator[str]:
 
 
 def _exactness(study: "StoredStudy") -> str:
-    """How exact the front of a study is of which not all points have a result."""
+    """The exactness of the front of a study of which not all points have a result."""
     if not study.is_proven:
         return "the front is exact once the sweep has ended"
     share = study.facts.get("within")

@@ -149,7 +149,7 @@ def search(
 
 
 class Question(NamedTuple):
-    """What ``--solve`` asks.
+    """The question of ``--solve``: a field, targets and changes of a design.
 
     Attributes:
         design: Name or file of the design.

@@ -208,13 +208,13 @@ def _refusals(stored: "StoredStudy", notes: Sequence[str]) -> "Iterator[str]":
 
 
 def _bounds(done: "Progress") -> str:
-    """How many points have bounds, and what these took."""
+    """Number of points with bounds, and the time that the bounds took."""
     bounds_s = done.whole_s - done.seconds
     return f"{done.total:,} bounded in {bounds_s:,.0f} s"
 
 
 def _proven(stored: "StoredStudy", done: "Progress") -> str:
-    """What bounds have proven of the points of a sweep with ``--front-only``."""
+    """Numbers of points that bounds rule out in a sweep with ``--front-only``."""
     lack_counts: Counter[str] = Counter()
     for lacks in done.misfits.elements():
         lack_counts.update(lacks)

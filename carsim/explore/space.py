@@ -19,7 +19,7 @@ smaller one), and never makes a chip smaller.
 Each precision that is allowed has a space of its own, since it changes what is stored everywhere.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import fsum, inf, prod
@@ -377,8 +377,3 @@ def _clocks_mhz(base: Design) -> tuple[float, ...]:
     fastest = usual if published is None else max(usual, published)
     clocks = {share * usual for share in CLOCK_SHARES if share * usual <= fastest}
     return tuple(sorted(clocks | {usual, fastest}))
-
-
-def board_names(spaces: Sequence[Space]) -> Iterator[str]:
-    """Names of the boards of some spaces, each once."""
-    yield from dict.fromkeys(space.board for space in spaces)

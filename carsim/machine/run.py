@@ -51,7 +51,7 @@ def visit_prompt(plan: Plan) -> Iterator[Visits]:
 
 
 def _visit_text(plan: Plan) -> Iterator[Visits]:
-    """What is made of each prompt of a sample, behind the text encoder."""
+    """The stated text encoder, and the block that prepares each prompt of a sample."""
     once = np.ones((1, 1, 1), np.int64)
     model = plan.machine.model
     assert model.sample is not None

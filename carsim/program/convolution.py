@@ -12,7 +12,7 @@ enters. The heads themselves are in
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,18 @@ BILINEAR_OPS = 4
 
 RELU_OPS = 1
 """Per element of a ReLU."""
+
+
+class Grid(NamedTuple):
+    """Places in rows and columns."""
+
+    rows: int
+    columns: int
+
+    @property
+    def places(self) -> int:
+        """All of them."""
+        return self.rows * self.columns
 
 
 @dataclass(frozen=True)
@@ -104,3 +116,46 @@ class Convolve(ForwardBlock):
             ]
 
         return operations
+
+
+def convolve(  # noqa: PLR0913 - a convolution has as many numbers
+    name: str,
+    grid: Grid,
+    side: int,
+    *,
+    inputs: int,
+    outputs: int,
+    ops: int = 0,
+    biased: bool = True,
+    source: Grid | None = None,
+    beside: int = 0,
+    is_softmax: bool = False,
+) -> Convolve:
+    """A convolution from one grid of places to another.
+
+    Args:
+        name: Its name within the head.
+        grid: Places of its output.
+        side: Side of the kernel.
+        inputs: Channels that enter.
+        outputs: Channels that leave.
+        ops: Element operations for each output.
+        biased: A bias is added.
+        source: Places of its input; None: those of its output.
+        beside: Channels that are read for each place of the output, beside the input.
+        is_softmax: Outputs pass a softmax.
+    """
+    entering = grid if source is None else source
+    return Convolve(
+        tokens=grid.places,
+        label_of=name,
+        side=side,
+        inputs=inputs,
+        outputs=outputs,
+        entering=entering.places,
+        width=entering.columns,
+        biased=biased,
+        ops_per_output=ops,
+        beside=beside,
+        is_softmax=is_softmax,
+    )

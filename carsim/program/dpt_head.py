@@ -1,6 +1,9 @@
 """The DPT head of a depth encoder: features of four layers become a depth map."""
 
-from carsim.program.convolution import BILINEAR_OPS, RELU_OPS, Convolve
+from collections.abc import Sequence
+
+from carsim.program.convolution import BILINEAR_OPS, RELU_OPS, Convolve, Grid, convolve
+from carsim.workload.elements import RESIDUAL_OPS
 from carsim.workload.network import HEAD_CHANNELS, DepthEncoder
 
 
@@ -13,55 +16,72 @@ def dpt_head(network: DepthEncoder, hidden_size: int, grid: tuple[int, int]) -> 
         grid: Rows and columns of patches.
     """
     rows, columns = grid
-    fused = network.fusion_channels
+    patches = Grid(rows, columns)
+    half = Grid(-(-rows // 2), -(-columns // 2))
+    # Places of the four features, the finest first.
+    scales = (Grid(4 * rows, 4 * columns), Grid(2 * rows, 2 * columns), patches, half)
+    fine = Grid(8 * rows, 8 * columns)
+    full = Grid(rows * network.patch_side, columns * network.patch_side)
+    blocks = _features(network, hidden_size, scales)
+    blocks += _fusion(network.fusion_channels, scales, fine)
+    blocks += _depth(network.fusion_channels, fine, full)
+    return blocks
+
+
+def _features(network: DepthEncoder, hidden_size: int, scales: Sequence[Grid]) -> list[Convolve]:
+    """Projections of the four features, their sampling, and their change to equal channels."""
+    patches, half = scales[2:]
     first, second, _, last = network.head_channels
-    half = (-(-rows // 2), -(-columns // 2))
-    sizes = [(4 * rows, 4 * columns), (2 * rows, 2 * columns), grid, half]
-    blocks: list[Convolve] = []
-
-    def conv(  # noqa: PLR0913 - a convolution has as many numbers
-        name: str,
-        side: int,
-        inputs: int,
-        outputs: int,
-        at: tuple[int, int],
-        source: tuple[int, int] | None = None,
-        *,
-        biased: bool = True,
-        ops: int = 0,
-    ) -> None:
-        entering = at if source is None else source
-        blocks.append(
-            Convolve(
-                tokens=at[0] * at[1],
-                label_of=name,
-                side=side,
-                inputs=inputs,
-                outputs=outputs,
-                entering=entering[0] * entering[1],
-                width=entering[1],
-                biased=biased,
-                ops_per_output=ops,
-            )
-        )
-
+    blocks = []
     for number, channels in enumerate(network.head_channels):
-        conv(f"project {number}", 1, hidden_size, channels, grid)
-    conv("upsample 0", 1, first, 16 * first, grid)
-    conv("upsample 1", 1, second, 4 * second, grid)
-    conv("downsample 3", 3, last, last, half, grid)
-    for number, (size, channels) in enumerate(zip(sizes, network.head_channels, strict=True)):
-        conv(f"features {number}", 3, channels, fused, size, biased=False)
+        name = f"project {number}"
+        blocks.append(convolve(name, patches, 1, inputs=hidden_size, outputs=channels))
+    blocks.append(convolve("upsample 0", patches, 1, inputs=first, outputs=16 * first))
+    blocks.append(convolve("upsample 1", patches, 1, inputs=second, outputs=4 * second))
+    blocks.append(convolve("downsample 3", half, 3, inputs=last, outputs=last, source=patches))
+    fused = network.fusion_channels
+    for number, (scale, channels) in enumerate(zip(scales, network.head_channels, strict=True)):
+        name = f"features {number}"
+        blocks.append(convolve(name, scale, 3, inputs=channels, outputs=fused, biased=False))
+    return blocks
+
+
+def _fusion(fused: int, scales: Sequence[Grid], fine: Grid) -> list[Convolve]:
+    """The four fusion blocks, from the deepest feature to the finest.
+
+    Args:
+        fused: Channels of the fused features.
+        scales: Places of the four features, the finest first.
+        fine: Places of the last fused feature.
+    """
+    blocks = []
     for number in reversed(range(4)):
-        size = sizes[number]
+        scale = scales[number]
         pairs = 1 if number == 3 else 2  # the deepest has nothing to be fused with
         for pair in range(2 * pairs):
-            conv(f"fusion {number}.{pair}", 3, fused, fused, size, ops=RELU_OPS + 1)
-        above = (8 * rows, 8 * columns) if number == 0 else sizes[number - 1]
-        conv(f"fusion {number} out", 1, fused, fused, above, size, ops=BILINEAR_OPS)
-    full = (rows * network.patch_side, columns * network.patch_side)
-    above = (8 * rows, 8 * columns)
-    conv("depth 0", 3, fused, fused // 2, above)
-    conv("depth 1", 3, fused // 2, HEAD_CHANNELS, full, above, ops=BILINEAR_OPS + RELU_OPS)
-    conv("depth 2", 1, HEAD_CHANNELS, 1, full, ops=RELU_OPS)
+            name = f"fusion {number}.{pair}"
+            ops = RELU_OPS + RESIDUAL_OPS
+            blocks.append(convolve(name, scale, 3, inputs=fused, outputs=fused, ops=ops))
+        above = fine if number == 0 else scales[number - 1]
+        out = convolve(
+            f"fusion {number} out",
+            above,
+            1,
+            inputs=fused,
+            outputs=fused,
+            ops=BILINEAR_OPS,
+            source=scale,
+        )
+        blocks.append(out)
     return blocks
+
+
+def _depth(fused: int, fine: Grid, full: Grid) -> list[Convolve]:
+    """The convolutions from the last fused feature to a depth map of full size."""
+    half = fused // 2
+    ops = BILINEAR_OPS + RELU_OPS
+    return [
+        convolve("depth 0", fine, 3, inputs=fused, outputs=half),
+        convolve("depth 1", full, 3, inputs=half, outputs=HEAD_CHANNELS, ops=ops, source=fine),
+        convolve("depth 2", full, 1, inputs=HEAD_CHANNELS, outputs=1, ops=RELU_OPS),
+    ]

@@ -19,7 +19,7 @@ takes element operations.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from carsim.program.convolution import BILINEAR_OPS, RELU_OPS, Convolve
+from carsim.program.convolution import BILINEAR_OPS, RELU_OPS, Convolve, Grid, convolve
 from carsim.workload.elements import GELU_OPS, NORM_OPS, RESIDUAL_OPS
 from carsim.workload.network import (
     DEPTH_ANCHORS,
@@ -39,18 +39,6 @@ BLEND_OPS = 3
 
 MEAN_OPS = 1
 """Per weight of a mean: a multiply-add."""
-
-
-class Grid(NamedTuple):
-    """Places in rows and columns."""
-
-    rows: int
-    columns: int
-
-    @property
-    def places(self) -> int:
-        """All of them."""
-        return self.rows * self.columns
 
 
 class Unit(NamedTuple):
@@ -89,36 +77,6 @@ def recurrent_head(network: DepthEncoder, hidden_size: int, sample: Sample) -> l
     return blocks + network.recurrent.iterations * iteration
 
 
-def _conv(  # noqa: PLR0913 - a convolution has as many numbers
-    name: str,
-    grid: Grid,
-    side: int,
-    *,
-    inputs: int,
-    outputs: int,
-    ops: int = 0,
-    biased: bool = True,
-    source: Grid | None = None,
-    beside: int = 0,
-    is_softmax: bool = False,
-) -> Convolve:
-    """A convolution from one grid of places to another."""
-    entering = grid if source is None else source
-    return Convolve(
-        tokens=grid.places,
-        label_of=name,
-        side=side,
-        inputs=inputs,
-        outputs=outputs,
-        entering=entering.places,
-        width=entering.columns,
-        biased=biased,
-        ops_per_output=ops,
-        beside=beside,
-        is_softmax=is_softmax,
-    )
-
-
 def _readout(network: DepthEncoder, width: int, grid: Grid) -> list[Convolve]:
     """Patches of each feature, to which class and registers are added."""
     learned = (1 + network.registers) * width
@@ -126,9 +84,11 @@ def _readout(network: DepthEncoder, width: int, grid: Grid) -> list[Convolve]:
     blocks = []
     for number in range(4):
         name = f"readout {number}"
-        blocks.append(_conv(f"{name} class", row, 1, inputs=learned, outputs=width, biased=False))
+        blocks.append(
+            convolve(f"{name} class", row, 1, inputs=learned, outputs=width, biased=False)
+        )
         ops = RESIDUAL_OPS + GELU_OPS
-        blocks.append(_conv(name, grid, 1, inputs=width, outputs=width, ops=ops))
+        blocks.append(convolve(name, grid, 1, inputs=width, outputs=width, ops=ops))
     return blocks
 
 
@@ -137,8 +97,8 @@ def _sampling(network: DepthEncoder, width: int, grids: Sequence[Grid]) -> list[
     fine, _, coarse = grids
     to_fine, to_middle, _, _ = network.head_channels
     return [
-        _conv("sample 1", coarse, 1, inputs=width, outputs=4 * to_middle),
-        _conv("sample 0", fine, 1, inputs=width, outputs=to_fine, source=coarse),
+        convolve("sample 1", coarse, 1, inputs=width, outputs=4 * to_middle),
+        convolve("sample 0", fine, 1, inputs=width, outputs=to_fine, source=coarse),
     ]
 
 
@@ -147,10 +107,10 @@ def _fusion(network: DepthEncoder, width: int, grids: Sequence[Grid]) -> list[Co
     fine, middle, coarse = grids
     channels = network.head_channels[1]
     blocks = _pairs("fusion 2", coarse, width, ["trunk"])
-    blocks.append(_conv("fusion 2 out", coarse, 1, inputs=width, outputs=width))
+    blocks.append(convolve("fusion 2 out", coarse, 1, inputs=width, outputs=width))
     blocks += _pairs("fusion 1", coarse, width, ["branch", "trunk"])
     blocks.append(
-        _conv(
+        convolve(
             "fusion 1 out",
             middle,
             1,
@@ -163,7 +123,7 @@ def _fusion(network: DepthEncoder, width: int, grids: Sequence[Grid]) -> list[Co
     blocks += _pairs("fusion 0", middle, channels, ["branch", "trunk"])
     confidences = 2  # of depth and of normals
     blocks.append(
-        _conv(
+        convolve(
             "fusion 0 out",
             fine,
             1,
@@ -180,7 +140,7 @@ def _pairs(name: str, grid: Grid, channels: int, paths: Iterable[str]) -> list[C
     """Two convolutions of 3 x 3 on each path, with what they add to."""
     ops = RELU_OPS + RESIDUAL_OPS
     return [
-        _conv(f"{name} {path}.{number}", grid, 3, inputs=channels, outputs=channels, ops=ops)
+        convolve(f"{name} {path}.{number}", grid, 3, inputs=channels, outputs=channels, ops=ops)
         for path in paths
         for number in range(2)
     ]
@@ -192,12 +152,14 @@ def _first_maps(network: DepthEncoder, fine: Grid) -> list[Convolve]:
     anchors = DEPTH_ANCHORS
     normal = NORMAL_CHANNELS
     return [
-        _conv("depth 0", fine, 3, inputs=fused, outputs=anchors, ops=RELU_OPS),
-        _conv("depth 1", fine, 1, inputs=anchors, outputs=anchors, ops=MEAN_OPS, is_softmax=True),
-        _conv("normal 0", fine, 3, inputs=fused, outputs=normal, ops=RELU_OPS),
-        _conv("normal 1", fine, 1, inputs=normal, outputs=normal, ops=RELU_OPS),
-        _conv("normal 2", fine, 1, inputs=normal, outputs=normal, ops=RELU_OPS),
-        _conv("normal 3", fine, 1, inputs=normal, outputs=3, ops=NORM_OPS),
+        convolve("depth 0", fine, 3, inputs=fused, outputs=anchors, ops=RELU_OPS),
+        convolve(
+            "depth 1", fine, 1, inputs=anchors, outputs=anchors, ops=MEAN_OPS, is_softmax=True
+        ),
+        convolve("normal 0", fine, 3, inputs=fused, outputs=normal, ops=RELU_OPS),
+        convolve("normal 1", fine, 1, inputs=normal, outputs=normal, ops=RELU_OPS),
+        convolve("normal 2", fine, 1, inputs=normal, outputs=normal, ops=RELU_OPS),
+        convolve("normal 3", fine, 1, inputs=normal, outputs=3, ops=NORM_OPS),
     ]
 
 
@@ -210,20 +172,22 @@ def _contexts(network: DepthEncoder, grids: Sequence[Grid]) -> list[Convolve]:
         for what in ("state", "context"):
             name = f"{what} {number}"
             ops = NORM_OPS + RELU_OPS
-            blocks.append(_conv(f"{name}.0", grid, 3, inputs=channels, outputs=states, ops=ops))
+            blocks.append(convolve(f"{name}.0", grid, 3, inputs=channels, outputs=states, ops=ops))
             if channels != states:  # the residual is projected
                 blocks.append(
-                    _conv(f"{name} short", grid, 1, inputs=channels, outputs=states, ops=NORM_OPS)
+                    convolve(
+                        f"{name} short", grid, 1, inputs=channels, outputs=states, ops=NORM_OPS
+                    )
                 )
             # The residual joins behind the second convolution, before one more ReLU.
             ops = NORM_OPS + 2 * RELU_OPS + RESIDUAL_OPS
-            block = _conv(
+            block = convolve(
                 f"{name}.1", grid, 3, inputs=states, outputs=states, ops=ops, beside=states
             )
             blocks.append(block)
             ops = GELU_OPS if what == "state" else RELU_OPS
-            blocks.append(_conv(f"{name}.2", grid, 3, inputs=states, outputs=states, ops=ops))
-        blocks.append(_conv(f"gates {number}", grid, 3, inputs=states, outputs=3 * states))
+            blocks.append(convolve(f"{name}.2", grid, 3, inputs=states, outputs=states, ops=ops))
+        blocks.append(convolve(f"gates {number}", grid, 3, inputs=states, outputs=3 * states))
     return blocks
 
 
@@ -238,10 +202,10 @@ def _iteration(states: int, grids: Sequence[Grid]) -> list[Convolve]:
     blocks = [conv for unit in order for conv in _update(unit, states)]
     ops = RELU_OPS
     blocks += [
-        _conv("change of depth 0", fine, 3, inputs=states, outputs=states, ops=ops),
-        _conv("change of depth 1", fine, 3, inputs=states, outputs=2, ops=RESIDUAL_OPS),
-        _conv("change of normals 0", fine, 3, inputs=states, outputs=states, ops=ops),
-        _conv(
+        convolve("change of depth 0", fine, 3, inputs=states, outputs=states, ops=ops),
+        convolve("change of depth 1", fine, 3, inputs=states, outputs=2, ops=RESIDUAL_OPS),
+        convolve("change of normals 0", fine, 3, inputs=states, outputs=states, ops=ops),
+        convolve(
             "change of normals 1",
             fine,
             3,
@@ -249,8 +213,8 @@ def _iteration(states: int, grids: Sequence[Grid]) -> list[Convolve]:
             outputs=REFINED_CHANNELS - 2,
             ops=RESIDUAL_OPS,
         ),
-        _conv("upsampling 0", fine, 3, inputs=states, outputs=states, ops=ops),
-        _conv(
+        convolve("upsampling 0", fine, 3, inputs=states, outputs=states, ops=ops),
+        convolve(
             "upsampling 1",
             fine,
             1,
@@ -269,7 +233,7 @@ def _update(unit: Unit, states: int) -> list[Convolve]:
     # Sampled once for both convolutions, and charged to the first.
     sampling_ops = -(-unit.sampling_ops // gates)
     return [
-        _conv(
+        convolve(
             f"{unit.name} gates",
             unit.grid,
             3,
@@ -278,7 +242,7 @@ def _update(unit: Unit, states: int) -> list[Convolve]:
             ops=sampling_ops + RESIDUAL_OPS + GELU_OPS,
             beside=gates,  # their parts of the context
         ),
-        _conv(
+        convolve(
             f"{unit.name} state",
             unit.grid,
             3,

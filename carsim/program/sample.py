@@ -207,7 +207,7 @@ def _compare_patches(layer: Layer) -> Layer:
 
 
 def text_block(model: Model) -> Text | None:
-    """What is made of the prompt once a sample; None where nothing is."""
+    """The block that prepares a prompt before the forwards; None where there is none."""
     network = model.network
     sample = model.sample
     if not isinstance(network, DiffusionTransformer) or not network.text_tokens:

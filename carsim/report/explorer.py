@@ -232,7 +232,7 @@ def _family_of_points(study: StoredStudy, points: "pd.DataFrame") -> NDArray[np.
 
 
 class Worth(NamedTuple):
-    """What the choice of an axis is worth in one objective.
+    """Worth of the choice of an axis in one objective.
 
     Attributes:
         share: Best value at the worst choice over that at the best one, minus 1.
@@ -248,7 +248,7 @@ class Worth(NamedTuple):
 def worth(
     study: StoredStudy, axis: str, objective: str, of: "pd.DataFrame | None" = None
 ) -> Worth | None:
-    """What an axis is worth: how much its worst choice costs, all other axes chosen anew.
+    """Worth of an axis: the cost of its worst choice, all other axes chosen anew.
 
     Of each choice, the best point counts. An axis of many values is judged by groups of them.
 
@@ -280,7 +280,7 @@ def worth(
 
 
 class Elsewhere(NamedTuple):
-    """What an axis is worth away from the best point.
+    """Worth of an axis away from the best point.
 
     Attributes:
         share: As :attr:`Worth.share`, among the points of one choice of another axis.
@@ -294,7 +294,7 @@ class Elsewhere(NamedTuple):
 
 
 def worth_elsewhere(study: StoredStudy, axis: str, objective: str) -> Elsewhere | None:
-    """Where an axis is worth most that is worth nothing at the best point.
+    """The point where an axis is worth most that is worth nothing at the best point.
 
     A schedule is worth nothing at a batch of one, say, and much at a batch of sixteen.
 
@@ -321,7 +321,7 @@ def worth_elsewhere(study: StoredStudy, axis: str, objective: str) -> Elsewhere 
 
 
 def worth_table(study: StoredStudy) -> Table:
-    """What each axis is worth in each objective, that which matters most first.
+    """Worth of each axis in each objective, the axis that matters most first.
 
     The bars of an objective are scaled to the axis that is worth most in it. An axis that is worth
     nothing at the best point is shown with the choice of another axis at which it is worth most.
@@ -360,7 +360,7 @@ def worth_table(study: StoredStudy) -> Table:
 
 
 def _share(figure: Worth | None) -> float:
-    """What a worth is, and nothing where it is not known."""
+    """A worth as a share; 0 where it is not known."""
     return 0.0 if figure is None else figure.share
 
 

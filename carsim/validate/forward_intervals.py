@@ -66,7 +66,7 @@ def forward_groups(rows: Rows) -> Iterator[Group]:
 
 
 def forward_notes(rows: Rows) -> Iterator[str]:
-    """What a reader has to know of the times: samples, coverage, and who is nearer.
+    """Notes on the times: samples, coverage, and the nearest way.
 
     Args:
         rows: All published times.

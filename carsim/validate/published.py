@@ -14,7 +14,6 @@ anything: clock, ports, array, precisions. Two columns say how much a row can pr
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from math import log
 from typing import Literal, NamedTuple
 
 from pydantic import TypeAdapter
@@ -170,11 +169,6 @@ class Predicted:
             low=self.speed / factors.high,
             high=self.speed / factors.low,
         )
-
-    @property
-    def log_excess(self) -> float:
-        """Logarithm of published time over carsim's."""
-        return log(self.speed / self.row.tok_per_s)
 
     @cached_property
     def point(self) -> MeasuredSpeed:

@@ -44,7 +44,7 @@ class Part(NamedTuple):
 
 
 class ForwardKind(NamedTuple):
-    """What forwards have in common that take the same blocks.
+    """Key of forwards that take the same blocks.
 
     Attributes:
         frames: Frames of each part.
@@ -72,7 +72,7 @@ class Forward(NamedTuple):
 
     @property
     def kind(self) -> ForwardKind:
-        """What it has in common with forwards that take the same blocks."""
+        """Key that is equal in forwards that take the same blocks."""
         return ForwardKind(tuple(part.frames for part in self.parts), self.moved)
 
     @property
@@ -160,7 +160,7 @@ def _several_in_flight(sample: "Sample") -> Iterator[Forward]:
 
 
 def _parts_in_flight(sample: "Sample", turn: int, flight: tuple[int, int]) -> tuple[Part, ...]:
-    """What chunks in flight attend to.
+    """Parts of a forward of chunks in flight, oldest first.
 
     Args:
         sample: The sample.

@@ -307,7 +307,7 @@ class DiffusionTransformer(GrownSection):
 
 
 class RecurrentHead(Section):
-    """What refines depth and normals in Metric3D v2: gated recurrent units of convolutions.
+    """Head of Metric3D v2: gated recurrent units of convolutions refine depth and normals.
 
     Three units work at a quarter, a seventh and a fourteenth of the picture's side (Hu et al.,
     arXiv 2404.15506; RAFT-Stereo, arXiv 2109.07547). An iteration updates the coarse unit three

@@ -34,7 +34,7 @@ ReuseSource = Literal["frame", "chunk", "step"]
 
 
 class TokenReuse(NamedTuple):
-    """What tokens of forwards reuse that decide one by one.
+    """Outputs that tokens of forwards reuse, which decide one by one.
 
     Attributes:
         source: The outputs.

@@ -97,7 +97,7 @@ class Recorded(NamedTuple):
 
 
 class OneForward(NamedTuple):
-    """What was recorded of one forward of b rows.
+    """Scores and decisions of one forward of b rows. L layers, n tokens, R ranges of a row.
 
     Attributes:
         scores: [L, b, n].

@@ -44,12 +44,12 @@ class Skip(GrownSection):
 
     @property
     def of_forwards(self) -> "Skip":
-        """What forwards leave out in which all rows decide together."""
+        """The skip of forwards in which all rows decide together."""
         return self
 
     @property
     def of_tokens(self) -> "Skip":
-        """What tokens leave out that decide one by one."""
+        """The skip of tokens that decide one by one."""
         return self
 
     @abstractmethod
