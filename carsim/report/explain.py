@@ -188,10 +188,9 @@ def _forwards(sample: Sample, printed: int) -> Equation:
         numbers = f"({sample.chunks} + {levels} - 1) x {sample.steps} / {levels} + {clean}"
         value = (sample.chunks + levels - 1) * sample.steps // levels + clean
     elif sample.prompts > 1:
-        renewed = sample.forwards - value
         formula = "chunks x forwards of a chunk + those that renew the window"
-        numbers = f"{numbers} + {renewed}"
-        value += renewed
+        numbers = f"{numbers} + {sample.renewed_chunks}"
+        value += sample.renewed_chunks
     return Equation("forwards", formula, numbers, value=value, printed=printed)
 
 

@@ -129,7 +129,7 @@ class Sample(GrownSection):
             problem = f"{self.chunks:,} of {self.steps:,} steps take {at_most:,} forwards"
             raise FieldError("chunks", problem, f"at most {MOST_FORWARDS:,} are simulated")
         self._check_window(self.chunk_frames)
-        self._check_switches(self.chunk_frames, at_most)
+        self._check_switches(at_most)
         if self.in_flight > 1:
             self._check_flight(self.chunk_frames)
         elif self.ranges:
@@ -164,11 +164,10 @@ class Sample(GrownSection):
             problem = f"{self.sink_frames}, where no keys are kept"
             raise FieldError("sink_frames", problem, "leave out cache, or this")
 
-    def _check_switches(self, chunk_frames: int, other_forwards: int) -> None:
+    def _check_switches(self, other_forwards: int) -> None:
         """Refuse prompts that no chunk has, and switches that renew too many chunks.
 
         Args:
-            chunk_frames: Latent frames of a chunk.
             other_forwards: Forwards at most, without those that renew the window.
         """
         if self.prompts > self.chunks:
@@ -177,10 +176,7 @@ class Sample(GrownSection):
         if self.prompts > 1 and (self.in_flight > 1 or self.cache == "none"):
             problem = f"{self.prompts}, where a switch is simulated with one chunk at a time"
             raise FieldError("prompts", problem, "leave out rolling, pipelined and cache, or this")
-        chunks_in_window = self.chunks
-        if self.window_frames is not None:
-            chunks_in_window = self.window_frames // chunk_frames
-        renewed = sum(min(chunk, chunks_in_window) for chunk in first_of_prompt(self))
+        renewed = self.renewed_chunks
         if other_forwards + renewed > MOST_FORWARDS:
             problem = f"{self.prompts:,} renew {renewed:,} chunks of the window"
             cure = (
@@ -230,6 +226,20 @@ class Sample(GrownSection):
     def forwards(self) -> int:
         """Forwards of the whole sample."""
         return self.steps if self.chunk_frames is None else len(forwards_of(self))
+
+    @property
+    def renewed_chunks(self) -> int:
+        """Chunks of the window whose keys and values are renewed, over all switches of the prompt.
+
+        >>> Sample(height=16, width=16, chunk_frames=1, chunks=10, prompts=3).renewed_chunks
+        9
+        """
+        if self.chunk_frames is None:
+            return 0
+        in_window = self.chunks
+        if self.window_frames is not None:
+            in_window = self.window_frames // self.chunk_frames
+        return sum(min(chunk, in_window) for chunk in first_of_prompt(self))
 
     @property
     def irregular(self) -> str:

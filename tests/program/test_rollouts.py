@@ -200,6 +200,16 @@ def test_chunks_of_a_batch_count_the_frames_of_all_its_videos() -> None:
         assert chunk.frames_per_s == pytest.approx(3 * 12 / chunk.seconds)
 
 
+@pytest.mark.parametrize("window", [None, 4, 5, 7])
+@pytest.mark.parametrize("prompts", [1, 2, 4, 6])
+def test_renewed_chunks_are_counted_without_their_forwards(
+    window: int | None, prompts: int
+) -> None:
+    made = sample(window_frames=window, prompts=prompts)
+    without = sample(window_frames=window)
+    assert made.forwards == without.forwards + made.renewed_chunks
+
+
 @pytest.mark.parametrize("fields", ["rolling=2", "prompts=2", "cache=none"])
 def test_a_timeline_and_an_explanation_of_chunks(fields: str, tmp_path: Path) -> None:
     report = report_of(f"chunks:longlive_1.3b,64x64,chunks=4,{fields}")
