@@ -180,14 +180,38 @@ def model_base(name_or_path: str) -> dict[str, str]:
 
     >>> model_base("tiny")
     {'preset': 'tiny'}
+
+    Raises:
+        InputError: It is a folder that holds no model and has no preset's name.
     """
     path = Path(name_or_path)
     key = MODEL_FILE.split(".")[1]
-    if path.suffix in (".json", ".gguf") or path.is_dir():
+    if path.suffix in (".json", ".gguf"):
+        return {key: str(path.resolve())}
+    if path.is_dir() and not _is_folder_without_model(path, name_or_path):
         return {key: str(path.resolve())}
     if len(path.parts) > 1:  # perhaps a name of Hugging Face, which is refused with a cure
         return {key: str(path.resolve()) if admit(path).exists() else name_or_path}
     return {"preset": name_or_path}
+
+
+def _is_folder_without_model(path: Path, name: str) -> bool:
+    """A folder of another purpose, such as a stored run, that has the name of a preset.
+
+    Raises:
+        InputError: The folder holds no model, and no preset has its name.
+    """
+    places = ("config.json", "transformer/config.json")
+    if any(admit(path / place).is_file() for place in places):
+        return False
+    names = _preset_names("model")
+    if name in names:
+        return True
+    problem = f"is a folder that holds neither {places[0]} nor {places[1]}"
+    begin_so = [known for known in names if known.startswith(name)]
+    nearly = f"one of the presets {', '.join(begin_so)}" if begin_so else "a preset"
+    cure = f"name a folder of Hugging Face or of diffusers that holds one, or {nearly}"
+    raise InputError(str(path), problem, cure)
 
 
 def preset_board(name: str, where: str) -> Board:
@@ -528,16 +552,25 @@ def _gives_bits(model: Mapping[str, Any], assigned: Mapping[str, Any]) -> bool:
 
 def preset(section: str, name: Any, where: str) -> dict[str, Any]:
     """Contents of a preset, which nothing changes; an unknown one raises InputError."""
-    folder = Path(str(files("carsim.design"))) / "presets" / section
-    preset_names = sorted(path.stem for path in folder.glob("*.yaml"))
+    preset_names = _preset_names(section)
     if name in preset_names:
-        return _read_preset(folder / f"{name}.yaml")
+        return _read_preset(_preset_folder(section) / f"{name}.yaml")
     if isinstance(name, str) and Path(name).is_file():
         problem = f"{shown(name)} is a file, and a preset is named without one"
         cure = f"write a section {section} in a design's file, and run that: carsim run {name}"
         raise InputError(where, problem, cure)
     cure = f"{choose(name, preset_names, 'choose from')}, or write the {section} in full"
     raise InputError(where, f"no preset {shown(name)}", cure)
+
+
+def _preset_folder(section: str) -> Path:
+    """The folder with the presets of a section."""
+    return Path(str(files("carsim.design"))) / "presets" / section
+
+
+def _preset_names(section: str) -> list[str]:
+    """Names of the presets of a section, sorted."""
+    return sorted(path.stem for path in _preset_folder(section).glob("*.yaml"))
 
 
 _read_preset = cache(read_mapping)

@@ -629,7 +629,9 @@ def _changes(changes: Sequence[tuple[Elasticity, float]]) -> str:
         if text == signed_percent(0.0, digits=1):
             without_effect.append(name)
         elif abs(elasticity.enlargement - 0.1) > STEP:
-            texts.append(f"{elasticity.simulated} {text}")
+            # Buffers count in KiB, which does not say which of them grows.
+            grows = f"{name} " if name.endswith(" buffer") else ""
+            texts.append(f"{grows}{elasticity.simulated} {text}")
         else:
             texts.append(f"{name} {text}")
     buffers = [name for name in without_effect if name.endswith(" buffer")]

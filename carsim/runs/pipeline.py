@@ -180,6 +180,11 @@ def check_forwards(design: Design, trace: Trace) -> None:
             problem = f"is of forwards, and {design.model.name} decodes token by token"
             raise InputError(trace.name, problem, "name a network, such as longlive_1.3b")
         return
+    # A trace of forwards has each forward as a frame of one token.
+    if trace.meta.tokens_per_frame > 1:
+        problem = f"is of a video that is decoded token by token, and {design.model.name} is not"
+        cure = "leave the trace out, and state decisions in the workload: replay=0.5, or every=2"
+        raise InputError(trace.name, problem, cure)
     if trace.n_steps != sample.forwards:
         problem = f"has {trace.n_steps} forwards, and {sample.in_words} take {sample.forwards}"
         cure = "set model.sample.chunks and model.sample.steps to those of the trace"

@@ -71,6 +71,12 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
 }
 """The fields that each kind has; those of the others mean nothing."""
 
+_INSTEAD: Mapping[tuple[Kind, str], str] = {
+    ("chunks", "frames"): "say chunks=N in place of it: a chunk of 3 latent frames of Wan makes 12 "
+    "frames",
+}
+"""Kind and a field that it lacks -> what says nearly the same; other fields are left out."""
+
 SAMPLES: tuple[Kind, ...] = ("diffusion", "chunks", "image", "sample")
 """Kinds whose tokens pass a network all together."""
 
@@ -187,7 +193,8 @@ class Workload:
             value = getattr(self, field.name)
             if value not in (None, ()) and field.name not in _FIELDS[self.kind]:
                 problem = f"has no `{field.name}`: its fields are {', '.join(_FIELDS[self.kind])}"
-                raise InputError(f"`workload` {self.kind}", problem, "leave it out")
+                cure = _INSTEAD.get((self.kind, field.name), "leave it out")
+                raise InputError(f"`workload` {self.kind}", problem, cure)
             if value is not None and (expected := _lacks(field.name, value)):
                 problem = f"{field.name}: expected {expected}, got {shown(value)}"
                 raise InputError("`workload`", problem)

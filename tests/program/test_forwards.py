@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plainly import simulate_plainly
 
-from carsim import InputError, load_design, run
+from carsim import InputError, load_design, load_trace, run
 from carsim.account.simulation import Simulation, simulate_policy, simulate_policy_on_designs
 from carsim.decisions.attention import Dense
 from carsim.decisions.trace.stated import reused_forwards
@@ -325,6 +325,8 @@ def test_the_screen_says_what_a_network_makes_and_what_is_left_out(
         ("diffusion:wan2.1_1.3b,every=1", "every: expected a whole number of 2 or more"),
         ("diffusion:wan2.1_1.3b,dense=3", "dense is of forwards that reuse others"),
         ("diffusion:wan2.1_1.3b,chunk=3", "has no `chunk`"),
+        ("chunks:longlive_1.3b,frames=100", "say chunks=N in place of it: a chunk"),
+        ("image:depth_anything_v2_small,every=2", "takes one forward, which has no earlier one"),
         ("text:4+4", "is a decoder"),
     ],
 )
@@ -337,6 +339,15 @@ def test_bad_samples_get_one_line(work: str, problem: str) -> None:
         run(design, workload=work, allow_misfit=True, what_if=False)
     assert problem in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_trace_of_a_decoder_is_refused_by_its_kind_and_not_by_its_length() -> None:
+    """No number of chunks makes a trace of tokens one of forwards."""
+    design = for_work(load_design("zcu102"), workload_of("chunks:longlive_1.3b,chunks=2"))
+    with pytest.raises(InputError, match="is of a video that is decoded token by token") as caught:
+        run(design, [load_trace("traces/vilau_8f.npz")], allow_misfit=True, what_if=False)
+    assert "model.sample.chunks" not in str(caught.value)
+    assert "replay=" in str(caught.value)
 
 
 def test_a_class_of_diffusers_that_is_not_read_is_refused_with_a_cure(tmp_path: Path) -> None:

@@ -402,6 +402,28 @@ def test_shipped_kinds_keep_their_contract(kind: str) -> None:
     assert check_kind("skip", SKIPS[kind]()) == []
 
 
+def test_a_skip_of_later_layers_keeps_its_contract() -> None:
+    """The small model of the checks has fewer layers than a network of a user."""
+
+    class Middle(Skip):
+        label = "MLP of layers 10 to 19"
+        kind: Literal["middle"] = "middle"
+
+        def mark(self, layer: Layer, number: int) -> Layer:
+            return skip(layer, "mlp", holds=["mlp"]) if 10 <= number < 20 else layer
+
+    class Nothing(Skip):
+        label = "nothing"
+        kind: Literal["nothing"] = "nothing"
+
+        def mark(self, layer: Layer, number: int) -> Layer:
+            return layer
+
+    assert check_kind("skip", Middle()) == []
+    (problem,) = check_kind("skip", Nothing())
+    assert "a block of some layer is skipped; layers 0 to 255 were tried" in problem
+
+
 def test_a_skip_that_changes_a_block_breaks_its_contract() -> None:
     class Narrow(Skip):
         label = "narrow"

@@ -1,6 +1,7 @@
 """The first screen of a run: what each line says, of which figures, and in which unit."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from tiny import MISFIT, tiny_report
@@ -275,6 +276,16 @@ def test_a_resource_that_grows_by_more_is_named_with_its_step() -> None:
     few_cores = stored(run("u280_fastcar", ["published_80_independent"]))
     whole, _ = effects(few_cores)
     assert whole.text.startswith("3 to 4 cores -22.9 %, 8 to 9 columns ")
+
+
+def test_a_buffer_that_grows_by_more_is_named(zcu102: StoredRun) -> None:
+    """Three buffers count in KiB, so that a step alone does not say which one grows."""
+    (buffer,) = (each for each in zcu102.elasticities if each.resource == "weight buffer")
+    faster = replace(
+        buffer, enlargement=0.25, simulated="64 to 80 KiB", latency_change_per_10_percent=-0.02
+    )
+    whole, *_ = effects(zcu102.model_copy(update={"elasticities": (faster,)}))
+    assert whole.text == "weight buffer 64 to 80 KiB -5.0 %"
 
 
 def test_times_of_several_videos_at_once_are_told_apart() -> None:

@@ -114,6 +114,38 @@ def test_a_pipeline_is_a_workload_and_a_model(tmp_path: Path) -> None:
     assert (design.model.sample.frames, design.policy.batch) == (5, 2)
 
 
+def test_a_pipeline_of_a_unet_is_refused_by_what_it_lacks(tmp_path: Path) -> None:
+    (tmp_path / "model_index.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "unet").mkdir()
+    with pytest.raises(InputError, match=r"holds neither config\.json nor transformer/") as refused:
+        open_design("zcu102", workload=workload_of(f"diffusion:{tmp_path}"))
+    assert str(refused.value).isprintable()
+
+
+def test_a_folder_of_another_purpose_hides_no_preset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs are often stored in a folder of the network's name."""
+    (tmp_path / "longlive").mkdir()
+    (tmp_path / "wan2.1_1.3b").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"presets longlive2_5b, longlive_1\.3b"):
+        open_design("zcu102", workload=workload_of("chunks:longlive"))
+    design = open_design("zcu102", workload=workload_of("diffusion:wan2.1_1.3b"))
+    assert design.model.name == "Wan2.1-1.3B"
+
+
+@pytest.mark.parametrize(
+    ("name", "is_near"), [("WanTransformer3dModel", True), ("SD3Transformer2DModel", False)]
+)
+def test_another_class_is_no_misspelling(tmp_path: Path, name: str, is_near: bool) -> None:
+    """SD3's network is no Transformer2DModel, although the names are alike."""
+    file = written(tmp_path, {**WAN, "_class_name": name})
+    with pytest.raises(InputError, match="is no network that is read") as refused:
+        read_hf_config(file)
+    assert ("did you mean" in str(refused.value)) == is_near
+
+
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [

@@ -42,6 +42,7 @@ from carsim.decisions.trace.meta import (
 from carsim.decisions.trace.token_ranges import (
     IN_WORDS,
     RULES_OF_SOURCES,
+    check_forwards_recur,
     drawn_ranges,
     reused_forwards,
     wholly_reused,
@@ -222,6 +223,7 @@ def _sample_trace(workload: Workload, model: "Model", batch: int) -> Trace:
     if workload.every is None:
         nothing = np.broadcast_to(np.bool_(False), shape)
         return _hashed(Trace(nothing, np.broadcast_to(np.float16(np.nan), shape), meta))
+    check_forwards_recur(model, "every")
     reuses = reused_forwards(sample, workload.every, workload.dense or 0)
     computes = f"one of {workload.every} forwards computes, the others reuse it; {label}"
     meta = meta.model_copy(update={"content": {**meta.content, "stated": computes}})

@@ -99,6 +99,21 @@ class RangeDecisions:
         return replace(self, reused=wider, tokens=tokens)
 
 
+def check_forwards_recur(model: "Model", field: str) -> None:
+    """Refuse reuse in a network that makes its output in one forward.
+
+    Args:
+        model: A network.
+        field: Field of the workload that states the reuse.
+
+    Raises:
+        InputError: The network is not a diffusion transformer.
+    """
+    if model.network is None or model.network.kind != "diffusion":
+        problem = f"{model.name} takes one forward, which has no earlier one to reuse"
+        raise InputError(f"`workload` {field}", problem, "leave it out")
+
+
 def drawn_ranges(workload: Workload, model: "Model", batch: int) -> RangeDecisions:
     """Ranges that reuse with a stated probability, each by itself; one range for each frame.
 
@@ -114,9 +129,9 @@ def drawn_ranges(workload: Workload, model: "Model", batch: int) -> RangeDecisio
     sample = model.sample
     assert sample is not None
     assert workload.replay is not None
-    if network is None or network.kind != "diffusion":
-        problem = f"{model.name} takes one forward, which has no earlier one to reuse"
-        raise InputError("`workload` replay", problem, "leave it out")
+    check_forwards_recur(model, "replay")
+    assert network is not None
+    assert network.kind == "diffusion"
     source = workload.source or usual_source(sample)
     tokens = network.tokens(sample)
     of_frame = network.tokens_per_frame(sample)

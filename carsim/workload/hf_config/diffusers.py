@@ -16,7 +16,6 @@ from typing import Any
 
 from carsim.base.errors import InputError
 from carsim.base.files import admit, read_json
-from carsim.base.text import closest
 from carsim.base.yaml_file import MAX_BYTES, shown
 from carsim.workload.hf_config.nested import CURE
 
@@ -138,6 +137,15 @@ def is_of_diffusers(path: Path) -> bool:
     return CLASS_NAME in read_json(file, MAX_BYTES, CURE)
 
 
+def misspelt(name: str) -> str:
+    """A question that names the class that was meant; none for a class of another model.
+
+    Names of classes are long and alike, so that only the case of letters may differ.
+    """
+    alike = [known for known in CLASSES if known.casefold() == name.casefold()]
+    return f"did you mean {alike[0]!r}? " if alike else ""
+
+
 def config_file(path: Path) -> Path:
     """The file of a network: the file itself, that of its folder, or that of a whole pipeline."""
     if not admit(path).is_dir():
@@ -165,7 +173,7 @@ def read_network(path: Path, *, is_weighed: bool = False) -> Fields:
     name = raw[CLASS_NAME]
     if not isinstance(name, str) or name not in CLASSES:
         problem = f"{shown(name)} is no network that is read"
-        near = closest(name, CLASSES) if isinstance(name, str) else ""
+        near = misspelt(name) if isinstance(name, str) else ""
         cure = f"{near}read are {', '.join(CLASSES)}; or {DESCRIBE}"
         raise InputError(f"{place}.{CLASS_NAME}", problem, cure)
     keys = Keys(raw, place)
