@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from math import isfinite
 from typing import NamedTuple
 
 
@@ -16,7 +17,11 @@ def number(value: float, digits: int = 4) -> str:
 
     >>> [number(x) for x in (0, 387.3087, 7523.69, 1234567.8, 0.00123456, 250.0, 99.7, 0.99999)]
     ['0', '387.3', '7,524', '1,234,568', '0.001235', '250', '99.70', '1.000']
+    >>> number(float("inf"))  # the threshold of a replay that never happens
+    'inf'
     """
+    if not isfinite(value):
+        return str(float(value))
     if value == round(value):
         return f"{value:,.0f}"
     exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])

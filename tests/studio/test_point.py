@@ -152,6 +152,11 @@ def test_a_sweep_has_the_numbers_of_its_points(toy):
     assert alone.panels[0].y_label.startswith("time per video [s]")
 
 
+def test_a_threshold_that_never_replays_is_swept_like_any_other(toy):
+    (panel,) = swept(replace(toy, over="tau", metric="speedup"), ANYWHERE).panels
+    assert "inf" in panel.categories
+
+
 def test_a_workload_that_names_a_network_is_the_model_of_the_page():
     state = TabState("kv260", workload="image:depth_anything_v2_small,70x70")
     design = point_at(state).design
