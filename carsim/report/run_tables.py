@@ -267,7 +267,11 @@ def asked(run: StoredRun) -> Iterator[tuple[str, str]]:
     head = "included" if machine.include_head else "left out"
     yield "model", f"{design.model.name}: bits per {_bits(design.model)}; head {head}"
     yield "policy", _policy(run)
-    yield run.video.kind, _decoded(run.video)
+    sample = design.model.sample
+    if sample is None:
+        yield run.video.kind, _decoded(run.video)
+    else:
+        yield "sample", f"{sample.in_words} of {count(sample.passes, 'row')}"
     for trace in run.traces:
         yield "trace", f"{trace.name} (sha256 {trace.sha256[:12]})"
     batches = count(run.batches, "batch", "batches")
@@ -297,15 +301,14 @@ def _bits(model: Model) -> str:
 
 def _policy(run: StoredRun) -> str:
     """Batch, schedule, attention and decisions of the design's own policy."""
-    policy = run.spec().policy
-    attention = getattr(policy.attention, "text", f"{policy.attention.kind} attention")
-    texts = [
-        f"batch of {policy.batch}",
-        f"{count(policy.tokens_per_step, 'token')} a step of each",
-        f"{run.own.schedule} schedule",
-        attention,
-        run.own.decisions,
-    ]
+    design = run.spec()
+    policy = design.policy
+    texts = [f"batch of {policy.batch}"]
+    if design.model.sample is None:
+        texts.append(f"{count(policy.tokens_per_step, 'token')} a step of each")
+    texts.append(f"{run.own.schedule} schedule")
+    texts.append(getattr(policy.attention, "text", f"{policy.attention.kind} attention"))
+    texts.append(run.own.decisions)
     if run.own.replays:
         texts.append(f"decisions by {policy.decision_scope}")
     return ", ".join(texts)

@@ -50,7 +50,7 @@ def advice(run: StoredRun) -> Iterator[str]:
         return
     fastest = min(picks, key=lambda policy: policy.seconds_per_video)
     texts = [
-        f"{_timed(policy)} if you accept {_approximations(policy, dense)}"
+        f"{_timed(policy)} if you accept {_approximations(run, policy)}"
         for policy in (fastest, _simplest(run, run.own))
         if policy.seconds_per_video < (1 - SAME) * dense.seconds_per_video
     ]
@@ -124,13 +124,18 @@ def _timed(policy: StoredPolicy) -> str:
     return f"{policy.policy} ({policy.text('seconds_per_video')} s)"
 
 
-def _approximations(policy: StoredPolicy, dense: StoredPolicy) -> str:
-    """What a policy leaves out of the computation, in words."""
+def population(run: StoredRun) -> str:
+    """The decisions of which a share replays, in words."""
+    return "after frame 0" if run.spec().model.sample is None else "that may reuse outputs"
+
+
+def _approximations(run: StoredRun, policy: StoredPolicy) -> str:
+    """What a policy of a run leaves out of the computation, in words."""
     approximations = []
     if policy.replays:
         ratio = policy.text("replay_eligible")
-        approximations.append(f"replay of {ratio} of the decisions after frame 0")
-    if policy.attention != dense.attention:
+        approximations.append(f"replay of {ratio} of the decisions {population(run)}")
+    if policy.attention != run.dense.attention:
         approximations.append(f"{policy.attention['kind']} attention")
     return " and ".join(approximations) or "it"
 

@@ -33,7 +33,13 @@ from carsim.base.text import (
 from carsim.metrics import INTERVALS, headline, interval_text
 from carsim.report.ratios import speedup
 from carsim.report.run_tables import BOUND, phase_name
-from carsim.report.run_words import bandwidths, expected_figure, fullest, misfit_mark
+from carsim.report.run_words import (
+    bandwidths,
+    expected_figure,
+    fullest,
+    misfit_mark,
+    population,
+)
 from carsim.report.stored import StoredEnergyPart, StoredPolicy, StoredRun
 from carsim.workload.model import Model
 from carsim.workload.network import DiffusionTransformer
@@ -410,8 +416,7 @@ def _policy(run: StoredRun) -> str:
     if own.decisions_source not in decisions:
         decisions = f"{own.decisions_source}, {decisions}"
     ratio = own.text("replay_eligible")
-    population = "after frame 0" if run.spec().model.sample is None else "that may reuse outputs"
-    return f"{own.policy}; {ratio} of the decisions {population} replay; {decisions}"
+    return f"{own.policy}; {ratio} of the decisions {population(run)} replay; {decisions}"
 
 
 def _simulated(run: StoredRun) -> str:

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 from carsim.base.errors import MisfitError
 from carsim.base.paths import overlap
-from carsim.base.text import count, span
+from carsim.base.text import count, number, span
 from carsim.base.yaml_file import yaml_text
 from carsim.cost.fit import FitReport, check_fit, least_buffers_kib
 from carsim.decisions.replay import FASTCAR
@@ -428,7 +428,7 @@ def reasons(wish: Wish, best: Tried, tried: Sequence[Tried]) -> list[str]:
     if model.network is not None:
         assert model.sample is not None
         work = f"For {model.sample.in_words}"
-        energy = f"{best.joules_per_token:.3g} J for each row of a forward"
+        energy = f"{number(best.joules_per_token)} J for each row of a forward"
     else:
         first, last = wish.contexts
         work = f"Decoding at contexts of {span(str(first), str(last), ' to ')} tokens"

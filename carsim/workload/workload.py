@@ -77,6 +77,11 @@ _INSTEAD: Mapping[tuple[Kind, str], str] = {
 }
 """Kind and a field that it lacks -> what says nearly the same; other fields are left out."""
 
+_OF_DESIGN: Mapping[str, str] = {
+    "batch": "say --set policy.batch=N in place of it, or policy.batch in the design",
+}
+"""Name that users take for a field of a workload -> the field of the design."""
+
 SAMPLES: tuple[Kind, ...] = ("diffusion", "chunks", "image", "sample")
 """Kinds whose tokens pass a network all together."""
 
@@ -367,7 +372,8 @@ def _of_fields(mapping: Mapping[str, Any], place: str) -> Workload:
     names = [field.name for field in fields(Workload)]
     for key in mapping:
         if key not in names:
-            raise InputError(place, f"unknown field {shown(key)}", closest(key, names) + _CURE)
+            cure = _OF_DESIGN.get(str(key), closest(key, names) + _CURE)
+            raise InputError(place, f"unknown field {shown(key)}", cure)
     if "kind" not in mapping:
         kinds = ", ".join(_FIELDS)
         raise InputError(place, "kind is missing", f"add kind, one of {kinds}")

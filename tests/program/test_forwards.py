@@ -325,6 +325,7 @@ def test_the_screen_says_what_a_network_makes_and_what_is_left_out(
         ("diffusion:wan2.1_1.3b,every=1", "every: expected a whole number of 2 or more"),
         ("diffusion:wan2.1_1.3b,dense=3", "dense is of forwards that reuse others"),
         ("diffusion:wan2.1_1.3b,chunk=3", "has no `chunk`"),
+        ("diffusion:wan2.1_1.3b,batch=4", "unknown field 'batch'; say --set policy.batch=N"),
         ("chunks:longlive_1.3b,frames=100", "say chunks=N in place of it: a chunk"),
         ("image:depth_anything_v2_small,every=2", "takes one forward, which has no earlier one"),
         ("text:4+4", "is a decoder"),

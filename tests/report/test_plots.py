@@ -616,6 +616,35 @@ def test_a_front_marks_its_policies_and_names_the_knee(sheet):
     assert {"knee of swept", "knee of three"} <= {series.name for series in both.series}
 
 
+def test_a_long_name_of_a_policy_is_not_cut_off_in_the_legend():
+    """Two kinds of reuse at once have a name that is wider than a column."""
+    name = "on the front: reuse of forwards and replay across frames + DRS, 1"
+    series = [
+        Series("not on the front, 3", [1.0], [2.0], "points", "black"),
+        Series(name, [2.0], [1.0], "points", "red"),
+    ]
+    plot = on_paper(Plot("fronts", (Panel("time", tuple(series), "energy"),), alt=""), 3.5)
+    figure = draw(plot)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    extent = legend.get_window_extent()
+    assert extent.x0 >= 0
+    assert extent.x1 <= figure.bbox.width
+
+
+def test_rows_of_a_chart_are_as_high_as_their_names():
+    """A policy of four lines needs more room than the bars of two policies."""
+    name = "reuse of forwards (MLP of the middle third skipped), static *"
+    bars = Series("", [2879.0, 2793.0], [0.0, 1.0], "bar", "black")
+    panel = Panel("time per video", (bars,), categories=("dense, static", name))
+    plot = Plot("policies", (panel, panel), alt="", size_in=(10, 1.3), shares="y")
+    layout = plotly(plot)["layout"]
+    lines = layout["yaxis"]["ticktext"][1].count("<br>") + 1
+    rows_px = layout["height"] - layout["margin"]["t"] - layout["margin"]["b"]
+    assert lines == 4
+    assert rows_px / 2 >= 15 * lines
+
+
 def test_panels_of_lines_stand_side_by_side_in_print_under_one_legend(sheet):
     what = "seconds_per_video,energy_per_video_j:machine.array.cols:machine.cores"
     plot = on_paper(plot_of([str(sheet / "swept")], what), 3.5, "paper")

@@ -10,7 +10,9 @@ from carsim.account.limits import PhaseLimit
 from carsim.base.text import Fact, Table
 from carsim.design import load_design
 from carsim.metrics import METRICS
-from carsim.report.run_words import fast_end_is_peak
+from carsim.report.figures.utilisation import utilisation_frame, utilisation_plot
+from carsim.report.run_tables import asked
+from carsim.report.run_words import advice, fast_end_is_peak
 from carsim.report.screen import (
     MOST_LINES,
     adding_up,
@@ -25,6 +27,7 @@ from carsim.report.screen import (
 )
 from carsim.report.stored import StoredRun, stored
 from carsim.runs.pipeline import run
+from carsim.runs.timeline import usage_by_step
 
 
 @pytest.fixture(scope="module")
@@ -169,6 +172,23 @@ def test_what_replays_nothing_names_no_replay(text: StoredRun) -> None:
     assert "MLP" in names
     assert "MLP and replay" not in names
     assert dict(facts(text))["policy"] == "dense, static; nothing replays"
+
+
+def test_a_page_of_forwards_says_nothing_of_frames_that_are_decoded() -> None:
+    """In forwards, any frame may reuse outputs, and all its tokens pass together."""
+    changes = ["policy.skip.kind=all_layers", "model.preset=longlive_1.3b", "policy.batch=1"]
+    design = load_design("asic_7nm_hbm3", changes)
+    report = run(design, workload="sample:every=2", allow_misfit=True, what_if=False)
+    forwards = stored(report)
+    (advised,) = advice(forwards)
+    assert "of the decisions that may reuse outputs" in advised
+    told = dict(asked(forwards))
+    assert told["sample"].endswith("5 forwards each of 1 row")
+    assert told["policy"].startswith("batch of 1, static schedule, ")
+    assert "video" not in told
+    usage = utilisation_frame(report, usage_by_step(report.chosen))
+    _, replayed = utilisation_plot(forwards, usage).panels
+    assert replayed.x_label == "seconds since the first forward begins; vertical lines: forwards"
 
 
 def test_the_bound_says_that_it_is_one_of_the_mapping(zcu102: StoredRun) -> None:

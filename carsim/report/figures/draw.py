@@ -173,7 +173,8 @@ def draw(plot: Plot) -> Figure:
             names = list(handle_of)
             handles = list(handle_of.values())
             columns = _legend_columns(names, plot)
-            figure.legend(handles, names, loc="outside lower center", ncols=columns)
+            texts = _legend_texts(names, plot)
+            figure.legend(handles, texts, loc="outside lower center", ncols=columns)
     return figure
 
 
@@ -245,6 +246,13 @@ def _legend_columns(names: Sequence[str], plot: Plot) -> int:
     return 1
 
 
+def _legend_texts(names: Sequence[str], plot: Plot) -> list[str]:
+    """Names of a legend in lines that fit the width of a plot, which cuts off longer ones."""
+    line_characters = round(CHARACTERS_PER_INCH[plot.look] * plot.size_in[0])
+    name_characters = max(LINE, line_characters - MARK_CHARACTERS[plot.look])
+    return [textwrap.fill(name, name_characters) for name in names]
+
+
 def _legend_lines(plot: Plot) -> int:
     """Lines of the legend of a plot at its width; 0 without one."""
     names: list[str] = []
@@ -254,7 +262,10 @@ def _legend_lines(plot: Plot) -> int:
                 names.append(series.name)
     if len(names) < 2:
         return 0
-    return ceil(len(names) / _legend_columns(names, plot))
+    columns = _legend_columns(names, plot)
+    if columns > 1:
+        return ceil(len(names) / columns)
+    return sum(text.count("\n") + 1 for text in _legend_texts(names, plot))
 
 
 def _name_lines(axes: Axes, names: Sequence[str], *, is_narrow: bool) -> None:

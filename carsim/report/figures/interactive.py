@@ -37,6 +37,12 @@ LOG_TICKS = [digit * 10.0**power for power in range(-9, 13) for digit in (1, 2, 
 """Plotly leaves out those beyond the axis, and those that would collide."""
 
 PIXELS_PER_INCH = 96
+TOP_PX = 10
+"""Margin above a chart."""
+BOTTOM_PX = 50
+"""Margin below a chart, for numbers and labels of its axes."""
+NAME_LINE_PX = 15
+"""Height of a line of a name at the left."""
 NAME_CHARACTERS = 18
 """Characters in a line of the name of a bar, which leave room on a phone."""
 LABEL_CHARACTERS = 40
@@ -101,6 +107,18 @@ def plotly(plot: Plot) -> Json:
     return {"data": data, "layout": layout}
 
 
+def _least_height(plot: Plot) -> int:
+    """Pixels of a chart whose names at the left do not overlap; all rows are of one height.
+
+    Panels below each other have names of one line or two, for which their own height is enough.
+    """
+    names = plot.panels[0].categories
+    if plot.shares != "y" or not names:
+        return 0
+    most_lines = max(_lines(name, NAME_CHARACTERS).count("<br>") + 1 for name in names)
+    return TOP_PX + BOTTOM_PX + len(names) * NAME_LINE_PX * most_lines
+
+
 def _layout(plot: Plot, *, is_unified: bool) -> Json:
     """Settings of a whole chart, without its axes.
 
@@ -109,9 +127,9 @@ def _layout(plot: Plot, *, is_unified: bool) -> Json:
         is_unified: The pointer shows all series at a place of the horizontal axis.
     """
     return {
-        "height": round(PIXELS_PER_INCH * plot.size_in[1]) - 20,
+        "height": max(round(PIXELS_PER_INCH * plot.size_in[1]) - 20, _least_height(plot)),
         "font": {"family": "system-ui, sans-serif", "size": 12},
-        "margin": {"l": 10, "r": 15, "t": 10, "b": 50},
+        "margin": {"l": 10, "r": 15, "t": TOP_PX, "b": BOTTOM_PX},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "legend": {"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0, "traceorder": "normal"},

@@ -97,7 +97,10 @@ def read_utilisation(folder: Path) -> "pd.DataFrame | None":
 
 
 def utilisation_plot(run: "StoredRun", numbers: "pd.DataFrame") -> Plot:
-    """Utilisation above, the replay ratio that drives it below; frames as vertical lines."""
+    """Utilisation above, the replay ratio that drives it below.
+
+    Vertical lines are frames, or forwards where all tokens of a sample pass together.
+    """
     series = [_steps(numbers, "core_busy", name="cores busy", colour=style.ORANGE)]
     colours = cycle(MEMORY_COLOURS)
     dashes = cycle(DASHES[1:])
@@ -114,11 +117,11 @@ def utilisation_plot(run: "StoredRun", numbers: "pd.DataFrame") -> Plot:
         series.append(replace(steps, dash=next(dashes)))
     replayed = _steps(numbers, "replay_ratio", name="replayed", colour=style.BLUE)
     utilisation = Panel("", tuple(series), "utilisation [%]", share=3)
-    replay = Panel(
-        "seconds since the end of prefill; vertical lines: frames",
-        (replayed,),
-        "replayed [%]",
-    )
+    if run.spec().model.sample is None:
+        time_label = "seconds since the end of prefill; vertical lines: frames"
+    else:
+        time_label = "seconds since the first forward begins; vertical lines: forwards"
+    replay = Panel(time_label, (replayed,), "replayed [%]")
     end_s = float(numbers["end_s"].iloc[-1])
     frame_starts_s = np.unique(numbers["frame_start_s"])[1:].tolist()
     panels = [
