@@ -57,17 +57,16 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 @pytest.fixture(autouse=True)
 def unload_plugins() -> Generator[None]:
-    """Forget the plugin files that a test has loaded, and the kinds that they added.
+    """Forget the plugin files that a test has loaded, and the kinds that it has added.
 
     A plugin stays loaded in its process, and later tests would ask their workers for it.
     """
     loaded_before = plugins.loaded_plugins()
     kinds_before = outside_kinds()
     yield
-    if plugins.loaded_plugins() == loaded_before:
-        return
-    plugins._loaded.clear()
-    plugins._loaded.update(loaded_before)
+    if plugins.loaded_plugins() != loaded_before:
+        plugins._loaded.clear()
+        plugins._loaded.update(loaded_before)
     for role, name in outside_kinds() - kinds_before:
         del Registry.roles[role][name]
 

@@ -3,6 +3,7 @@
 import socket
 import subprocess
 import sys
+import time
 from concurrent.futures import Future
 from contextlib import contextmanager
 
@@ -55,6 +56,13 @@ def cluster(folder, workers):
             process.wait()
 
 
+def wait_until_workers(address, wanted):
+    """Wait until the scheduler knows of so many workers: a fast sweep could end before."""
+    with distributed.Client(address, timeout=600, set_as_default=False) as client:
+        while len(client.nthreads()) != wanted:
+            time.sleep(0.05)
+
+
 def test_a_cluster_gives_the_same_answers_though_a_worker_is_killed(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(dask, "WATCH_S", 0.0)
     study = make_study(tmp_path, axes=AXES)
@@ -65,6 +73,7 @@ def test_a_cluster_gives_the_same_answers_though_a_worker_is_killed(tmp_path, mo
         def kill_one(progress):
             if progress.evaluated and not killed:
                 victim.kill()
+                wait_until_workers(address, 2)
                 killed.append(progress.finished)
 
         with open_folder(tmp_path / "out") as store:

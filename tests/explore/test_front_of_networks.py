@@ -136,7 +136,8 @@ def check_bounds(study: Study) -> float:
         exact = np.array([sign * row[name] for name, sign in signs.items()])
         assert (exact >= bound).all(), (point.values, exact, bound)
         assert np.isfinite(bound).all()
-        shares.append(bound[0] / exact[0])
+        if exact[0]:  # a network has no prompt: prefill_s is 0
+            shares.append(bound[0] / exact[0])
     few = sweep(study, workers=0, front_only=True)
     if (whole["status"] == "ok").any():
         on_front = [pareto(frame, study.objectives)["point"].tolist() for frame in (few, whole)]
