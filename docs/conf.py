@@ -36,6 +36,7 @@ include_patterns = [
     "configs/published/*.md",
     "configs/boards/README.md",
     "configs/later/*.md",
+    "configs/networks/*.md",
 ]
 exclude_patterns = ["docs/changes/*"]  # parts of the changelog of the next release
 nb_execution_mode = "off"
