@@ -26,7 +26,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from carsim.base.errors import MisfitError
+from carsim.base.errors import InputError, MisfitError
 from carsim.base.paths import overlap
 from carsim.base.text import count, number, span
 from carsim.base.yaml_file import yaml_text
@@ -293,6 +293,7 @@ class Tried(NamedTuple):
         decode: Its speed and limits; None if it does not fit.
         tokens_per_s: Its speed; 0 if it does not fit.
         joules_per_token: Of the whole board.
+        refusal: Why it fits but cannot be simulated: it is too slow for the work.
     """
 
     contents: Mapping[str, Any]
@@ -302,6 +303,7 @@ class Tried(NamedTuple):
     decode: Decode | None = None
     tokens_per_s: float = 0.0
     joules_per_token: float = 0.0
+    refusal: InputError | None = None
 
 
 def completed(wish: Wish) -> Design:
@@ -320,7 +322,7 @@ def first_design(wish: Wish) -> tuple[Tried, Sequence[Tried]]:
     """The design that serves a wish best, and all that were tried.
 
     Raises:
-        InputError: No such preset.
+        InputError: No such preset, or no design that fits can be simulated.
         MisfitError: Nothing fits.
     """
     best = _tried(wish, Choice(wish.bits or 4))
@@ -348,6 +350,8 @@ def first_design(wish: Wish) -> tuple[Tried, Sequence[Tried]]:
         lacks = "; ".join(best.fit.misfits)
         problem = f"none of {len(tried)} designs fits{precision}; the nearest lacks {lacks}"
         raise MisfitError(str(wish.place), problem, cure)
+    if best.refusal is not None:
+        raise best.refusal
     return _with_room_for_the_prompt(wish, best, tried), tuple(tried.values())
 
 
@@ -365,7 +369,9 @@ def _with_room_for_the_prompt(wish: Wish, best: Tried, tried: dict[Choice, Tried
         doubled = best.choice._replace(activation_buffers=2 * best.choice.activation_buffers)
         roomier = _tried(wish, doubled)
         tried[doubled] = roomier
-        if not roomier.fit.fits or len(roomier.fit.warnings) > len(best.fit.warnings):
+        if not roomier.fit.fits or roomier.refusal is not None:
+            return best
+        if len(roomier.fit.warnings) > len(best.fit.warnings):
             return best
         roomier_cycles = _prompt_cycles(roomier.design, wish)
         if roomier_cycles > (1 - PROMPT_GAIN) * cycles:
@@ -397,7 +403,10 @@ def _tried(wish: Wish, choice: Choice) -> Tried:
     if not fit.fits:
         return Tried(contents, choice, design, fit)
     first_context, last_context = wish.contexts
-    decoding = decode(design, first_context, last_context)
+    try:
+        decoding = decode(design, first_context, last_context)
+    except InputError as error:  # a faster design may have times that can be counted
+        return Tried(contents, choice, design, fit, refusal=error)
     return Tried(
         contents,
         choice,

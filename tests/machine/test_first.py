@@ -17,7 +17,7 @@ from carsim.runs import first
 from carsim.runs.decode import decode
 from carsim.runs.first import PRECISIONS, Tried, Wish, completed, design_text, first_design
 from carsim.runs.opening import open_design
-from carsim.workload.workload import Workload
+from carsim.workload.workload import Workload, workload_of
 
 SHORT = Workload.at_contexts(64)
 WISH = Wish.of("kv260", "tinyllama_1b", workload=Workload.at_contexts(256), bits=4)
@@ -186,3 +186,24 @@ def test_a_buffer_holds_the_largest_of_what_it_must() -> None:
     assert max(shared) > 2 * shared[-1]
     assert all(row.needed <= least[key] * 1024 for key, row in rows)
     assert least["activation_buffer_kib"] * 1024 < 2 * max(shared)
+
+
+def test_designs_that_are_too_slow_to_simulate_are_passed_over() -> None:
+    """Two videos at once overflow on the smallest machines, but not on those that are chosen."""
+    work = workload_of("diffusion:wan2.1_1.3b")
+    wish = Wish.of("v80", "wan2.1_1.3b", workload=work, overrides=("policy.batch=4",))
+    best, tried = first_design(wish)
+    assert best.decode is not None
+    assert best.design.policy.batch == 4
+    refusals = [design.refusal for design in tried if design.refusal is not None]
+    assert refusals
+    assert "is too large" in str(refusals[0])
+
+
+def test_a_work_that_no_design_simulates_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise InputError("model", "4 is too large", "simulate less of it")
+
+    monkeypatch.setattr(first, "decode", refuse)
+    with pytest.raises(InputError, match="4 is too large"):
+        first_design(WISH)
