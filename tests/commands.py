@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import forkserver
+from pathlib import Path
 from typing import TextIO
 
 for _name in (
@@ -25,7 +26,7 @@ for _name in (
     importlib.import_module(_name)
 
 MEMORY_BYTES = 4 << 30
-"""Address space of a command."""
+"""Address space of a command beyond that of the process that it is made from."""
 
 MOST_CHARACTERS = 2_000
 """More on standard error is no clear line."""
@@ -99,6 +100,12 @@ def call(
         return Ended(texts, status, *said, took)
 
 
+def _address_bytes() -> int:
+    """Addresses that this process has already: those of PyTorch, say, if a test has loaded it."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    return pages * resource.getpagesize()
+
+
 def _be(
     arguments: tuple[str, ...], streams: tuple[int, int, int], before: Callable[[], object]
 ) -> None:
@@ -107,7 +114,8 @@ def _be(
     try:
         for number, stream in enumerate(streams):
             os.dup2(stream, number)
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+        most_bytes = _address_bytes() + MEMORY_BYTES
+        resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))
         sys.stdin, sys.stdout = _stream(0, "r", "strict"), _stream(1, "w", "strict")
         sys.stderr = sys.__stderr__ = _stream(2, "w", "backslashreplace")
         sys.__stdout__ = sys.stdout
