@@ -72,9 +72,9 @@ def test_a_cluster_gives_the_same_answers_though_a_worker_is_killed(tmp_path, mo
 
         def kill_one(progress):
             if progress.evaluated and not killed:
+                killed.append(progress.finished)
                 victim.kill()
                 wait_until_workers(address, 2)
-                killed.append(progress.finished)
 
         with open_folder(tmp_path / "out") as store:
             fill(store, study, scheduler=address, tell=kill_one)
