@@ -9,11 +9,21 @@ import pytest
 from drawn_forwards import designs
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plainly import simulate_plainly
+from longlive import (
+    CHUNK,
+    FRAME,
+    LAYERS,
+    D,
+    F,
+    check_fluid_is_near_tile,
+    check_forwards_one_by_one,
+    longlive,
+    plan_of,
+    report_of,
+)
 
 from carsim import InputError, load_design, run
 from carsim.account.simulation import simulate_policy
-from carsim.decisions.attention import Dense
 from carsim.decisions.replay import FASTCAR, InputChange
 from carsim.decisions.trace import load_trace, save_trace
 from carsim.decisions.trace.stated import stated_trace
@@ -29,27 +39,11 @@ from carsim.hardware.schedule import SCHEDULES
 from carsim.machine.arrays import MachineArrays
 from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
-from carsim.machine.phases import FIDELITIES, Phases
-from carsim.machine.plan import Plan
 from carsim.machine.token_batches import TokenBatches
-from carsim.runs.report import Report
-from carsim.workload.geometry import Video
 from carsim.workload.sample import Sample
 from carsim.workload.workload import Workload, workload_of
 
 LONGLIVE = "chunks:longlive_1.3b,chunks=2,replay=0.6"
-D, F, LAYERS, FRAME, CHUNK = 1536, 8960, 30, 1560, 4680
-
-
-def longlive(work: str, **policy: Any) -> Design:
-    """LongLive on a 7 nm chip of 8 cores."""
-    design = for_work(load_design("asic_7nm_hbm3"), workload_of(work))
-    return override(design, {f"policy.{name}": value for name, value in policy.items()})
-
-
-def report_of(work: str, **policy: Any) -> Report:
-    """A run without elasticities."""
-    return run(longlive(work, **policy), workload=work, what_if=False, allow_misfit=True)
 
 
 def reused_tokens(work: str) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -214,42 +208,18 @@ def token_decisions(draw: st.DrawFn) -> tuple[Design, Batches]:
     return design, Batches(wholly, 1, 0, "drawn", "drawn", rule=rule, tokens=by_token)
 
 
-def plan_of(design: Design, batches: Batches, fidelity: str = "fluid") -> Plan:
-    """All forwards of a design."""
-    sample = design.model.sample
-    assert sample is not None
-    assert batches.tokens is not None
-    return Plan.of_video(
-        Phases(Hardware(design), fidelity),
-        Video(sample.forwards, 1, 0),
-        attention=Dense(),
-        schedule=design.policy.schedule,
-        rule=batches.rule,
-        reuse=batches.tokens.reuse,
-    )
-
-
 @given(drawn=token_decisions())
 @settings(max_examples=8)
 def test_forwards_one_after_the_other_give_the_same(drawn: tuple[Design, Batches]) -> None:
     design, batches = drawn
-    plan = plan_of(design, batches)
-    together = simulate_policy(plan, batches)
-    plainly = simulate_plainly(plan, batches)
-    assert together.cycles == plainly.cycles
-    assert together.activity == plainly.activity
-    assert together.cycles >= together.bound_cycles
+    check_forwards_one_by_one(design, batches)
 
 
 @given(drawn=token_decisions())
 @settings(max_examples=5)
 def test_fluid_is_near_tile(drawn: tuple[Design, Batches]) -> None:
     design, batches = drawn
-    cycles = [
-        simulate_policy(plan_of(design, batches, fidelity), batches).cycles
-        for fidelity in FIDELITIES
-    ]
-    assert max(cycles) / min(cycles) < 1.05
+    check_fluid_is_near_tile(design, batches)
 
 
 @given(drawn=token_decisions())
