@@ -213,6 +213,34 @@ def any_kind(
     return Annotated[shipped, Discriminator("kind"), WrapValidator(of_kind), as_kind, mark]
 
 
+def of_other_kind(
+    base: type[Section], *, role: str, own: str, noun: str, place: str = ""
+) -> Callable[[Any], Any]:
+    """Validator of a field of one kind that holds a section of any other kind of its registry.
+
+    The registry is asked when a value is read: it is not complete where its kinds are defined.
+
+    Args:
+        base: Class of all kinds. Its instances are taken as they are.
+        role: Role of the registry.
+        own: Name of the kind that has the field. It may not hold itself.
+        noun: What errors call a section.
+        place: Field that errors name; empty for the field itself.
+    """
+
+    def section(value: Any) -> Any:
+        if isinstance(value, base):
+            return value
+        registry = Registry.roles[role]
+        kind = value.get("kind") if isinstance(value, dict) else None
+        if not isinstance(kind, str) or kind not in registry or kind == own:
+            others = ", ".join(name for name in registry if name != own)
+            raise FieldError(place, f"no {noun} of kind {kind!r}", f"known are {others}")
+        return registry[kind].model_validate(value)
+
+    return section
+
+
 @dataclass(frozen=True)
 class OneOf:
     """Annotation of a text that names a kind of a registry: looked up when a design is read.

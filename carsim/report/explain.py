@@ -381,13 +381,22 @@ def _speedup_of(run: StoredRun, policy: StoredPolicy) -> Equation:
     )
 
 
-def _end_of_energy(run: StoredRun, end: str) -> str:
-    """The low or high end of joules, in words."""
-    text = f"sum with every constant at its {end} end"
-    if not run.bandwidth_interval:
-        return text
-    extreme = "highest" if end == "low" else "lowest"
-    return f"{text}, and idle power for the time at the {extreme} bandwidth"
+def _end_of_energy(
+    run: StoredRun, end: str, joules: Sequence[float], *, printed: float
+) -> Equation:
+    """The low or high end of joules: the sum of that end of every part."""
+    method = f"sum with every constant at its {end} end"
+    if run.bandwidth_interval:
+        extreme = "highest" if end == "low" else "lowest"
+        method += f", and idle power for the time at the {extreme} bandwidth"
+    return Equation(
+        f"{end} end",
+        method,
+        " + ".join(map(number, joules)),
+        value=fsum(joules),
+        printed=printed,
+        unit="J",
+    )
 
 
 def _energy(run: StoredRun) -> Iterator[Equation]:
@@ -406,23 +415,9 @@ def _energy(run: StoredRun) -> Iterator[Equation]:
         unit="J",
     )
     low_j = [energies[component].low for component in components]
-    yield Equation(
-        "low end",
-        _end_of_energy(run, "low"),
-        " + ".join(map(number, low_j)),
-        value=fsum(low_j),
-        printed=run.own[low_metric],
-        unit="J",
-    )
+    yield _end_of_energy(run, "low", low_j, printed=run.own[low_metric])
     high_j = [energies[component].high for component in components]
-    yield Equation(
-        "high end",
-        _end_of_energy(run, "high"),
-        " + ".join(map(number, high_j)),
-        value=fsum(high_j),
-        printed=run.own[high_metric],
-        unit="J",
-    )
+    yield _end_of_energy(run, "high", high_j, printed=run.own[high_metric])
 
 
 def _fit(run: StoredRun) -> Iterator[Equation]:

@@ -8,6 +8,9 @@ from studies.claims.draft_map import drawn_maps, summary
 from studies.claims.tables import Finding, decide, detectable, table
 from studies.table import percent
 
+DRAWN_MAPS = (("drawn, independent", False), ("drawn, alike within blocks", True))
+"""Name of drawn queries and keys, and whether those of a block are alike."""
+
 
 def cosine() -> Finding:
     """Every layer's mean cosine of neighbouring outputs is 0.4 or more."""
@@ -111,7 +114,7 @@ def mask_bound_holds() -> Finding:
     looked = table("claims/looked")
     beyond = [looked["map_violated"].mean()]
     texts = [f"captured {percent(beyond[0], 2)} beyond"]
-    for name, smooth in (("drawn, independent", False), ("drawn, alike within blocks", True)):
+    for name, smooth in DRAWN_MAPS:
         found = summary(drawn_maps(smooth))
         beyond.append(found["map_violated"])
         texts.append(
@@ -127,7 +130,7 @@ def mask_bound_tells() -> Finding:
     looked = table("claims/looked")
     above = bootstrap_mean(looked["map_useless"].to_numpy())
     text = f"captured maps whose bound exceeds their own norm {percent(above.mean)}"
-    for name, smooth in (("drawn, independent", False), ("drawn, alike within blocks", True)):
+    for name, smooth in DRAWN_MAPS:
         text += f"; {name} {percent(summary(drawn_maps(smooth))['map_useless'])}"
     error = bootstrap_mean((looked["map_error"] - looked["map_by_chance"]).to_numpy())
     text += (

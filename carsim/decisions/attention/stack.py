@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import BeforeValidator, Field, SerializeAsAny, model_validator
 
+from carsim.base.registry import of_other_kind
 from carsim.base.section import FieldError
 from carsim.decisions.attention.base import (
     Array,
@@ -39,24 +40,13 @@ from carsim.decisions.attention.base import (
 from carsim.decisions.attention.dense import Dense
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 
-def _of_registry(policy: Any) -> Any:
-    """A policy of the stack, by its kind."""
-    if isinstance(policy, AttentionPolicy):
-        return policy
-    from carsim.decisions.attention import ATTENTION
-
-    fields: Mapping[str, Any] = policy
-    kind = fields.get("kind") if isinstance(policy, dict) else None
-    if not isinstance(kind, str) or kind not in ATTENTION or kind == "stack":
-        kinds = ", ".join(name for name in ATTENTION if name != "stack")
-        raise FieldError("policies", f"no policy of kind {kind!r}", f"known are {kinds}")
-    return ATTENTION[kind].model_validate(policy)
-
-
-AnyPolicy = Annotated[SerializeAsAny[AttentionPolicy], BeforeValidator(_of_registry)]
+_of_policy = of_other_kind(
+    AttentionPolicy, role="attention policy", own="stack", noun="policy", place="policies"
+)
+AnyPolicy = Annotated[SerializeAsAny[AttentionPolicy], BeforeValidator(_of_policy)]
 
 
 class Stack(AttentionPolicy):

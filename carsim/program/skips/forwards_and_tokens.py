@@ -4,27 +4,15 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, model_validator
 
+from carsim.base.registry import of_other_kind
 from carsim.base.section import FieldError
 from carsim.program.program import Layer
 from carsim.program.skips.all_layers import SkipAllLayers
 from carsim.program.skips.base import Skip
 from carsim.program.skips.mlp import SkipMlp
 
-
-def _of_registry(part: object) -> object:
-    """A skip of one part, by its kind."""
-    if isinstance(part, Skip):
-        return part
-    from carsim.program.skips import SKIPS
-
-    kind = part.get("kind") if isinstance(part, dict) else None
-    if not isinstance(kind, str) or kind not in SKIPS or kind == "forwards_and_tokens":
-        names = ", ".join(name for name in SKIPS if name != "forwards_and_tokens")
-        raise FieldError("", f"no skip of kind {kind!r}", f"known are {names}")
-    return SKIPS[kind].model_validate(part)
-
-
-AnyPart = Annotated[SerializeAsAny[Skip], BeforeValidator(_of_registry)]
+_of_part = of_other_kind(Skip, role="skip", own="forwards_and_tokens", noun="skip")
+AnyPart = Annotated[SerializeAsAny[Skip], BeforeValidator(_of_part)]
 
 
 class SkipForwardsAndTokens(Skip):
