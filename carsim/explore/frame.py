@@ -89,7 +89,8 @@ def _frame_of(store: Store) -> "pd.DataFrame":
     empty = [name for name in METRICS if results[name].isna().all()]
     results = results.astype(dict.fromkeys(empty, "float64"))
     named_points = pd.DataFrame({"point": ordinals, **axis_columns})
-    return pd.concat([named_points, results], axis="columns")
+    frame = pd.concat([named_points, results], axis="columns")
+    return frame.copy()  # in few blocks, so that pandas does not warn of the next column added
 
 
 def _axis(cells: list[Any], types: set[str]) -> list[Any]:

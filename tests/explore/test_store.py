@@ -196,3 +196,10 @@ def test_figures_have_types_even_if_the_first_points_have_none(
     for size in (1, 2):
         monkeypatch.setattr("carsim.explore.frame.BLOCK", size)
         pd.testing.assert_frame_equal(frame_of(store), whole)
+
+
+def test_a_column_is_added_to_results_without_a_warning(store: Store, study: Study) -> None:
+    store.add((point, OK) for point in make_points(study))
+    frame = frame_of(store)
+    frame["mine"] = 1.0
+    assert len(frame.columns) > 100, "of fewer columns pandas would not warn"
