@@ -204,6 +204,16 @@ def test_outputs_of_attention_are_polished_and_gathered_once() -> None:
     assert exchanged[0] == exchanged[1] > 0
 
 
+@pytest.mark.parametrize("fidelity", FIDELITIES)
+def test_steps_without_older_tokens_cost_as_much_as_dense_ones(fidelity: str) -> None:
+    """No array is filled and no product is launched for tokens that are not there."""
+    policy = load("far_cache")(near=10**6)
+    slow = ["machine.overheads.kernel_cycles=50", "machine.array.weight_load=rows"]
+    dense, own = rows_of(policy, *slow, fidelity=fidelity)
+    totals = [row.simulation.totals["attention"] for row in (dense, own)]
+    assert totals[0].cycles == totals[1].cycles
+
+
 def test_the_second_memory_sets_the_pace() -> None:
     policy = load("far_cache")(near=16)
     slow = ["board.memories.ddr.channels=1", "machine.cores=2"]
