@@ -3,6 +3,7 @@
 Decisions are held against a decoder without caches (``tests/decoder_oracle.py``).
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -268,6 +269,31 @@ def test_a_closed_loop_differs_from_two_traces_that_are_joined(captured: Trace) 
     assert not np.array_equal(joined.tas, captured.tas, equal_nan=True)
 
 
+def test_decisions_of_other_scopes_are_named(captured: Trace) -> None:
+    changes = {"policy.skip": {"kind": "by_decision"}, "machine.decision_at": "q"}
+    design = override(load_design("zcu102"), changes)
+    assert captured.meta.decisions is not None
+    attention = captured.meta.decisions["attention"].model_copy(update={"scope": "pair"})
+    decisions = {**captured.meta.decisions, "attention": attention}
+    scored = captured.further["attention"]
+    both_rows = scored.replay.all(axis=2, keepdims=True).repeat(2, axis=2)
+    in_pairs = replace(
+        captured,
+        meta=captured.meta.model_copy(update={"decisions": decisions}),
+        further={"attention": scored._replace(replay=both_rows)},
+    )
+    label = run(design, [in_pairs], allow_misfit=True).chosen.batches.label
+    assert "decision attention of scope pair, run under row" in label
+    # A coarser scope is taken on by all decisions.
+    for trace in (captured, in_pairs):
+        coarser = override(design, {"policy.decision_scope": "pair"})
+        batches = run(coarser, [trace], allow_misfit=True).chosen.batches
+        assert "of scope" not in batches.label
+        assert "re-scoped to pair" in batches.label
+        replay = batches.further["attention"]
+        assert (replay[..., 0] == replay[..., 1]).all()
+
+
 def test_its_cost_is_that_of_a_calculation_by_hand(captured: Trace) -> None:
     """At both fidelity levels; of the model that is simulated, layer by layer."""
     changes = {"policy.skip": {"kind": "by_decision"}, "machine.decision_at": "q"}
@@ -330,6 +356,9 @@ def test_the_command_says_how_much_each_decision_replays(tmp_path: Path) -> None
     assert found.status == 0, found.err
     assert "two replays 50" in found.out
     assert "by the decision attention" in found.out
+    info = call("trace", "info", tmp_path / "two.npz")
+    assert "skips attention, output: tau -80, decision scope row" in info.out
+    assert f"{attention:.2%} of eligible steps" in info.out
 
 
 @pytest.mark.parametrize(
