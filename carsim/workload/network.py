@@ -14,8 +14,8 @@ Families of diffusion transformers, by how text enters (``text``):
 * ``sequence``: text tokens join the sequence and share all weights (CogVideoX);
 * ``none``: a class joins the time (DiT).
 
-Self-attention of ``cross`` and ``none`` may alternate (``attention``): in even layers, tokens of one
-latent frame attend to each other, in odd ones the tokens at one place of all latent frames
+Self-attention of ``cross`` and ``none`` may alternate (``attention``): in even layers, tokens of
+one latent frame attend to each other, in odd ones the tokens at one place of all latent frames
 (Open-Sora 1.2).
 
 Modulation (scale, shift and gate of a layer) is one product with the time for all layers
