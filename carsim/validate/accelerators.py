@@ -216,9 +216,9 @@ def _accelerated(row: RowResult, design: Design, *, less: float) -> Accelerated:
     seconds = row.latency_s
     machine = design.machine
     flop = sample_flop(design.model)
-    cycles = flop.linear / (2 * machine.macs_per_cycle)
-    attention_rate = machine.cores * machine.attention_array.macs_per_cycle
-    cycles += flop.attention / (2 * attention_rate)
+    part_in_attention = machine.attention_array.macs_per_cycle / machine.array.macs_per_cycle
+    flop_of_whole_array = flop.linear + flop.attention / part_in_attention
+    cycles = flop_of_whole_array / (2 * machine.macs_per_cycle)
     return Accelerated(
         seconds=seconds,
         power_w=row.energy_per_video.value_j / row.seconds_per_video,
