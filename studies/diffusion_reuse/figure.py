@@ -193,7 +193,7 @@ def _details_table(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame, path: Path) -> None:
     """Speed-ups by model, a panel for each board, with Amdahl's limit of each."""
-    title = "Speed-up of reuse over dense forwards; half of what may reuse does"
+    title = "Speed-up over dense forwards, if half of the tokens or forwards that may reuse do so"
     with drawing(path, 10.5, 5.2, title) as figure:
         axes = figure.subplots(1, len(BOARDS), sharey=True, sharex=True)
         for panel, (board, name) in zip(axes, BOARDS.items(), strict=True):
