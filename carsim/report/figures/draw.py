@@ -304,6 +304,8 @@ def _draw_panel(axes: Axes, panel: Panel, *, is_narrow: bool, width_in: float) -
         _place_log_ticks(axes.yaxis, digits=(1.0, 2.0, 5.0))
     if panel.y_range:
         axes.set_ylim(panel.y_range)
+    if not panel.categories:
+        _turn_labels(axes)
     _place_ticks(axes, panel, width_in)
     axes.set_xlabel(_even(panel.x_label, X_LABEL_CHARACTERS))
     axes.set_ylabel(_even(panel.y_label, Y_LABEL_CHARACTERS))
@@ -502,6 +504,24 @@ def _draw_shaded_points(axes: Axes, series: Series) -> None:
         label=series.name,
     )
     axes.figure.colorbar(points, ax=axes, label=series.shade_label, format="{x:,.6g}")
+
+
+def _turn_labels(axes: Axes) -> None:
+    """Put labels to the left of points in the right half of the axes, beyond which they would run.
+
+    Args:
+        axes: Axes whose limits are set, with labels of :func:`_label_points`.
+    """
+    axes.get_xlim()  # fits limits to the points where none were set
+    to_shares = axes.transData - axes.transAxes
+    for label in axes.texts:
+        if not isinstance(label, Annotation) or not label.get_text():
+            continue  # an arrow
+        share_of_width, _ = to_shares.transform(label.xy)
+        if share_of_width > 0.5:
+            right_pt, up_pt = label.xyann
+            label.xyann = (-right_pt, up_pt)
+            label.set_horizontalalignment("right")
 
 
 def _draw_line_or_points(axes: Axes, series: Series) -> None:
