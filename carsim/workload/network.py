@@ -80,7 +80,7 @@ def linear(inputs: int, outputs: int, *, bias: bool = True) -> int:
 class DiffusionTransformer(GrownSection):
     """A diffusion transformer around the layers of ``model.body``."""
 
-    later: ClassVar[frozenset[str]] = frozenset({"modulation_vectors"})
+    later: ClassVar[frozenset[str]] = frozenset({"modulation_vectors", "causal_decoder"})
 
     kind: Literal["diffusion"] = "diffusion"
     text: Literal["cross", "streams", "sequence", "none"] = Field(description="how text enters")
@@ -117,6 +117,11 @@ class DiffusionTransformer(GrownSection):
     out_channels: Size | None = Field(None, description="absent: as many as channels")
     patch: Triple = Field((1, 2, 2), description="latent frames, rows and columns of a token")
     stride: Triple = Field((4, 8, 8), description="frames, rows and columns of pixels of a latent")
+    causal_decoder: bool = Field(
+        True,
+        description="the first latent frame of a video becomes one pixel frame, each later one as "
+        "many as the stride; false: each becomes as many (MAGI-1)",
+    )
 
     @model_validator(mode="after")
     def _vectors_are_of_layers(self) -> "DiffusionTransformer":
@@ -130,8 +135,10 @@ class DiffusionTransformer(GrownSection):
     # ---------------------------------------------------------------- geometry
 
     def latent_frames(self, sample: Sample) -> int:
-        """Latent frames of a sample without chunks: the first pixel frame has one of its own."""
-        return 1 + (sample.frames - 1) // self.stride[0]
+        """Latent frames of a sample without chunks."""
+        if self.causal_decoder:
+            return 1 + (sample.frames - 1) // self.stride[0]
+        return sample.frames // self.stride[0]
 
     def tokens_per_frame(self, sample: Sample) -> int:
         """Tokens of a latent frame (of ``patch[0]`` of them)."""
@@ -148,10 +155,23 @@ class DiffusionTransformer(GrownSection):
         return -(-frames // self.patch[0]) * self.tokens_per_frame(sample)
 
     def pixel_frames(self, sample: Sample) -> int:
-        """Pixel frames of a sample; a chunk's latent frame has ``stride[0]`` of them."""
+        """Pixel frames of a sample; of one in chunks, those of all of them."""
         if sample.chunk_frames is None:
             return sample.frames
-        return sample.chunks * sample.chunk_frames * self.stride[0]
+        return self.pixel_frames_of(sample.chunks * sample.chunk_frames)
+
+    def pixel_frames_of(self, latent_frames: int) -> int:
+        """Pixel frames of the first latent frames of a video.
+
+        A causal decoder has nothing before the first latent frame, and makes one pixel frame of it.
+
+        >>> wan = DiffusionTransformer(text="none", channels=16)
+        >>> wan.pixel_frames_of(3), wan.pixel_frames_of(6)
+        (9, 21)
+        """
+        if self.causal_decoder:
+            return 1 + (latent_frames - 1) * self.stride[0]
+        return latent_frames * self.stride[0]
 
     def check(self, sample: Sample) -> None:
         """Refuse a sample that the network cannot make.
@@ -160,10 +180,14 @@ class DiffusionTransformer(GrownSection):
             FieldError: Sides or frames that strides and patches do not divide.
         """
         stride = self.stride[0]
-        if sample.chunk_frames is None and (sample.frames - 1) % stride:
-            lower = sample.frames - (sample.frames - 1) % stride
-            problem = f"{sample.frames} is not 1 + a multiple of {stride}, the stride in time"
-            raise FieldError("frames", problem, f"give {lower} or {lower + stride}")
+        alone = int(self.causal_decoder)
+        too_many = (sample.frames - alone) % stride
+        if sample.chunk_frames is None and too_many:
+            lower = sample.frames - too_many
+            multiple = f"1 + a multiple of {stride}" if alone else f"a multiple of {stride}"
+            problem = f"{sample.frames} is not {multiple}, the stride in time"
+            cure = f"give {lower} or {lower + stride}" if lower else f"give {stride}"
+            raise FieldError("frames", problem, cure)
         if sample.chunk_frames is not None and sample.chunk_frames % self.patch[0]:
             problem = f"{sample.chunk_frames} is no multiple of {self.patch[0]}, a token's frames"
             raise FieldError("chunk_frames", problem, "give a multiple")
