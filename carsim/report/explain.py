@@ -16,7 +16,7 @@ from carsim.hardware.schedule import SCHEDULES
 from carsim.metrics import INTERVALS
 from carsim.report.ratios import speedup
 from carsim.report.run_tables import phase_name
-from carsim.report.run_words import fast_end_is_peak
+from carsim.report.run_words import fast_end_is_peak, stated_seconds
 from carsim.report.screen import (
     energy_metric,
     energy_parts,
@@ -260,8 +260,21 @@ def _expected(run: StoredRun) -> Iterator[Equation]:
 
 
 def _expected_time(run: StoredRun, name: str, factor: float, at_peak: float) -> Equation:
-    """Seconds per video if the simulated time is multiplied; no less than at peak."""
-    simulated_s = run.own["seconds_per_video"]
+    """Seconds per video if the simulated time is multiplied; no less than at peak.
+
+    Stated seconds of text encoder and pixel decoder are not multiplied.
+    """
+    stated_s = stated_seconds(run)
+    simulated_s = run.own["seconds_per_video"] - stated_s
+    if stated_s:
+        scaled = f"max({number(simulated_s)} x {number(factor)}, {number(at_peak)})"
+        return Equation(
+            name,
+            "max((simulated - stated) x factor, at peak) + stated",
+            f"{scaled} + {number(stated_s)}",
+            value=max(simulated_s * factor, at_peak) + stated_s,
+            unit="s",
+        )
     return Equation(
         name,
         "max(simulated x factor, at peak)",

@@ -30,6 +30,7 @@ from carsim.machine.plan import Plan
 from carsim.metrics import PHASES, figures
 from carsim.program.diffusion import AttendAll, ForwardMlp
 from carsim.program.sample import forward_macs
+from carsim.report.explain import explained
 from carsim.report.run_tables import limits_table, phase_name
 from carsim.report.screen import Fact, first_screen
 from carsim.report.stored import stored
@@ -284,6 +285,30 @@ def test_frames_per_second_and_the_first_frame_are_those_of_pixels() -> None:
     assert figures_of_row["frames_per_s"] == pytest.approx((1 + 5 * 4) / row.latency_s)
     phases = [value for name, value in figures_of_row.items() if name.removesuffix("_s") in PHASES]
     assert sum(filter(None, phases)) == pytest.approx(row.latency_s)
+
+
+@pytest.mark.parametrize("work", ["diffusion:wan2.1_1.3b,64x64,frames=5,steps=2", "chunks"])
+def test_the_factor_of_the_expected_time_leaves_stated_seconds_as_they_are(work: str) -> None:
+    text = work if "wan" in work else "chunks:longlive_1.3b,64x64,chunks=3"
+    design = for_work(load_design("asic_7nm_hbm3"), workload_of(text))
+    without = run(design, what_if=False, allow_misfit=True)
+    changes = {"model.sample.encoder_s": 5.0, "model.sample.decoder_s": 2.0}
+    stated_run = run(override(design, changes), what_if=False, allow_misfit=True)
+    stated_s = 5.0 + 2.0 * (3 if work == "chunks" else 1)
+    before = figures(without.chosen, without)
+    after = figures(stated_run.chosen, stated_run)
+    ends = ("", "_low", "_high")
+    for name in ("seconds_per_video", *(f"expected_seconds_per_video{end}" for end in ends)):
+        assert after[name] == pytest.approx(before[name] + stated_s)
+    rate = after["frames_per_s"] * after["seconds_per_video"] / after["expected_seconds_per_video"]
+    assert after["expected_frames_per_s"] == pytest.approx(rate)
+    lines = explained(stored(stated_run))
+    equations = next(line for line in lines if line.label == "expected").equations
+    printed = [equation for equation in equations if equation.printed is not None]
+    assert len(printed) == 3
+    for equation in printed:
+        assert equation.formula.endswith("+ stated")
+        assert equation.value == pytest.approx(equation.printed)
 
 
 @pytest.mark.parametrize(
