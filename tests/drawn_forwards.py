@@ -52,6 +52,7 @@ def small_networks(
         network["modulation_vectors"] = draw(st.sampled_from([2, 6]))
     if kind == "streams":
         network |= {"dual_blocks": draw(st.integers(0, layers)), "vectors": (6,)}
+        network["single_stream"] = draw(st.sampled_from(["fused", "apart"]))
     sample = {
         **{"height": 4 * draw(st.integers(1, 4)), "width": 4 * draw(st.integers(1, 4))},
         **{"frames": 1, "steps": draw(st.integers(1, 3)), "passes": draw(st.integers(1, 3))},

@@ -170,7 +170,8 @@ class ForwardOracle:
                 if single:
                     vectors = 3
                 self._once([(time, vectors * d)], self.rows)
-            beside = inner if single else 0
+            fused = single and network.single_stream == "fused"
+            beside = inner if fused else 0
             qkv = [(d, 3 * d + beside)]
             self._chain(
                 every,
@@ -210,7 +211,7 @@ class ForwardOracle:
                 computing = reuse.computing[layer]
                 self._mlp(computing, d, inner)
                 self.total["bytes"] += computing * d + 3 * (all_tokens - computing) * d
-            elif not single:
+            elif not fused:
                 self._chain(
                     every,
                     [(d, inner), (inner, d)],

@@ -10,7 +10,8 @@ Families of diffusion transformers, by how text enters (``text``):
 * ``cross``: cross-attention in each layer (Wan, LTX-Video, PixArt);
 * ``streams``: text and image tokens attend jointly. The first ``dual_blocks`` layers have weights
   of their own for either; in the others one product makes Q, K, V and the inner layer of the MLP,
-  and one takes the outputs of attention and MLP (HunyuanVideo, FLUX);
+  and one takes the outputs of attention and MLP (HunyuanVideo, FLUX). Their matrices may be cut
+  instead (``single_stream: apart``), as the second product is a sum of one for either;
 * ``sequence``: text tokens join the sequence and share all weights (CogVideoX);
 * ``none``: a class joins the time (DiT).
 
@@ -80,7 +81,9 @@ def linear(inputs: int, outputs: int, *, bias: bool = True) -> int:
 class DiffusionTransformer(GrownSection):
     """A diffusion transformer around the layers of ``model.body``."""
 
-    later: ClassVar[frozenset[str]] = frozenset({"modulation_vectors", "causal_decoder"})
+    later: ClassVar[frozenset[str]] = frozenset(
+        {"modulation_vectors", "single_stream", "causal_decoder"}
+    )
 
     kind: Literal["diffusion"] = "diffusion"
     text: Literal["cross", "streams", "sequence", "none"] = Field(description="how text enters")
@@ -94,6 +97,12 @@ class DiffusionTransformer(GrownSection):
     )
     dual_blocks: NonNegativeInt = Field(
         0, description="first layers, in which text and image tokens have their own weights"
+    )
+    single_stream: Literal["fused", "apart"] = Field(
+        "fused",
+        description="layers behind the dual ones: one product for Q, K, V and inner layer, and one "
+        "for both outputs; or products of their own for the MLP, which reads and writes the "
+        "residual by itself, so that it can be skipped alone",
     )
     cross_norm: bool = Field(False, description="the norm before cross-attention has weights")
     modulation: Literal["shared", "block"] = Field(
@@ -224,9 +233,10 @@ class DiffusionTransformer(GrownSection):
         """A layer has weights of their own for text and image tokens."""
         return self.text == "streams" and layer < self.dual_blocks
 
-    def is_single(self, layer: int) -> bool:
-        """A layer takes attention and MLP side by side."""
-        return self.text == "streams" and layer >= self.dual_blocks
+    def is_fused(self, layer: int) -> bool:
+        """A layer takes attention and MLP side by side, in products that both share."""
+        is_single = self.text == "streams" and layer >= self.dual_blocks
+        return is_single and self.single_stream == "fused"
 
     # ---------------------------------------------------------------- parameters
 
