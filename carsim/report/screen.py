@@ -31,6 +31,7 @@ from carsim.base.text import (
     text_bar,
 )
 from carsim.metrics import INTERVALS, headline, interval_text
+from carsim.report.notes import unlike_published
 from carsim.report.ratios import speedup
 from carsim.report.run_tables import BOUND, phase_name
 from carsim.report.run_words import (
@@ -347,6 +348,8 @@ def trust(run: StoredRun) -> Fact:
             coverage += "; none was tested on such a board"
         elif "; none " in run.expected.title:
             coverage += "; none was tested of such a design"
+        if differences := unlike_published(run.spec()):
+            coverage += f"; all have 16 bits and dense attention, not {differences}"
         return Fact("trust", f"{coverage}; {text}")
     if tested:
         text = f"{inside:,} of {tested:,} held-out speeds lie in such intervals; {text}"
