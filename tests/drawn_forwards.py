@@ -47,6 +47,7 @@ def small_networks(
         **{"kind": "diffusion", "text": kind, "text_tokens": 0 if kind == "none" else 5},
         **{"text_width": 16, "channels": 2, "stride": (2, 2, 2)},
         "modulation": draw(st.sampled_from(["shared", "block"])),
+        "timesteps": draw(st.sampled_from(["sample", "frame"])),
     }
     if network["modulation"] == "block" and kind != "streams":
         network["modulation_vectors"] = draw(st.sampled_from([2, 6]))

@@ -274,6 +274,7 @@ def _diffusion_layers(
     image = network.tokens(sample)
     if kind is not None:
         image = network.tokens_of(sample, sum(kind.frames))
+    levels = network.noise_levels(passing_frames(network, sample, kind))
     recomputes = sample.text_keys == "recomputed"
     joined = network.text in ("streams", "sequence")
     text = network.text_tokens if joined else 0
@@ -281,14 +282,28 @@ def _diffusion_layers(
     for number in range(model.body.n_layers):
         blocks = _layer(model, network, number, tokens=(image, text), kind=kind)
         if number == 0:
-            enter: list[Block] = [Enter(tokens=image, recomputes_text=recomputes)]
+            enter: list[Block] = [
+                Enter(tokens=image, recomputes_text=recomputes, noise_levels=levels)
+            ]
             if network.refiner_blocks:
                 enter.append(Refine(tokens=network.text_tokens, blocks=network.refiner_blocks))
             blocks = [*enter, *blocks]
         if number == model.body.n_layers - 1:
-            blocks.append(Leave(tokens=image, modulation=network.modulation == "block"))
+            modulates = network.modulation == "block"
+            blocks.append(Leave(tokens=image, modulation=modulates, noise_levels=levels))
         layers.append(tuple(blocks))
     return layers
+
+
+def passing_frames(network: DiffusionTransformer, sample: Sample, kind: ForwardKind | None) -> int:
+    """Latent frames that pass a forward.
+
+    Args:
+        network: The network.
+        sample: Its sample.
+        kind: Latent frames of each part, of a sample in chunks.
+    """
+    return network.latent_frames(sample) if kind is None else sum(kind.frames)
 
 
 def _layer(
@@ -320,7 +335,8 @@ def _layer(
         columns = network.modulation_columns(body)
         if network.text == "streams":
             columns = 2 * columns if is_dual else columns // 2
-        blocks.append(Modulate(outputs=columns))
+        levels = network.noise_levels(passing_frames(network, model.sample, kind))
+        blocks.append(Modulate(outputs=columns, noise_levels=levels))
     blocks.append(Queries(tokens=every, text=text, apart=is_dual, inner=inner))
     if kind is None:
         blocks.append(AttendAll(tokens=every, steps=network_steps(model)))

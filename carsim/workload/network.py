@@ -82,7 +82,7 @@ class DiffusionTransformer(GrownSection):
     """A diffusion transformer around the layers of ``model.body``."""
 
     later: ClassVar[frozenset[str]] = frozenset(
-        {"modulation_vectors", "single_stream", "causal_decoder"}
+        {"modulation_vectors", "timesteps", "single_stream", "causal_decoder"}
     )
 
     kind: Literal["diffusion"] = "diffusion"
@@ -112,6 +112,11 @@ class DiffusionTransformer(GrownSection):
         JOINT_MODULATION,
         description="vectors of modulation of a layer that has a product of its own: scale, shift "
         "and gate before attention and before the MLP, or less (MAGI-1: two gates)",
+    )
+    timesteps: Literal["sample", "frame"] = Field(
+        "sample",
+        description="one noise level for all tokens of a row; or one for each of its latent "
+        "frames, with an embedding and modulation of its own (diffusion forcing, Oasis)",
     )
     modulation_width: Size | None = Field(
         None, description="width of the time's embedding; absent: the hidden size"
@@ -162,6 +167,14 @@ class DiffusionTransformer(GrownSection):
     def tokens_of(self, sample: Sample, frames: int) -> int:
         """Tokens of so many latent frames."""
         return -(-frames // self.patch[0]) * self.tokens_per_frame(sample)
+
+    def noise_levels(self, frames: int) -> int:
+        """Noise levels of a row of a forward, each with an embedding of its own.
+
+        Args:
+            frames: Latent frames that pass.
+        """
+        return -(-frames // self.patch[0]) if self.timesteps == "frame" else 1
 
     def pixel_frames(self, sample: Sample) -> int:
         """Pixel frames of a sample; of one in chunks, those of all of them."""

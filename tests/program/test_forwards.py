@@ -268,6 +268,26 @@ def test_what_a_terminal_prints_of_a_network(preset: str) -> None:
     assert limits_table(stored(report)).rows
 
 
+def test_latent_frames_with_noise_levels_of_their_own_are_modulated_apart() -> None:
+    model = preset_model("dit_xl2")
+    assert model.network is not None
+    raw = model.model_dump()
+    raw["network"] |= {"stride": (1, 8, 8)}
+    raw["sample"] |= {"frames": 5}
+    together = forward_macs(type(model).model_validate(raw))
+    raw["network"]["timesteps"] = "frame"
+    apart = forward_macs(type(model).model_validate(raw))
+    d = 1152
+    # Each of the 28 layers has a product of d -> 6 d, of one row or of five.
+    assert together["modulation"] == 28 * 6 * d * d
+    assert apart["modulation"] == 5 * together["modulation"]
+    # So have the embedding of the time (256 -> d -> d), and d -> 2 d before the patches.
+    assert apart["enter"] - together["enter"] == 4 * (256 * d + d * d)
+    assert apart["leave"] - together["leave"] == 4 * 2 * d * d
+    others = together.keys() - {"modulation", "enter", "leave"}
+    assert all(apart[name] == together[name] for name in others)
+
+
 def test_frames_per_second_and_the_first_frame_are_those_of_pixels() -> None:
     report = run(
         for_work(load_design("asic_7nm_hbm3"), workload_of("chunks:longlive_1.3b,chunks=2")),
