@@ -14,6 +14,7 @@ from carsim.program.convolution import Convolve
 from carsim.program.diffusion import (
     AttendAll,
     AttendChunks,
+    AttendGroups,
     Cross,
     Enter,
     ForwardBlock,
@@ -338,7 +339,11 @@ def _layer(
         levels = network.noise_levels(passing_frames(network, model.sample, kind))
         blocks.append(Modulate(outputs=columns, noise_levels=levels))
     blocks.append(Queries(tokens=every, text=text, apart=is_dual, inner=inner))
-    if kind is None:
+    if network.attention == "alternating":
+        frames = passing_frames(network, model.sample, kind)
+        attending = network.attending_tokens(model.sample, number, frames)
+        blocks.append(AttendGroups(tokens=every, group=attending))
+    elif kind is None:
         blocks.append(AttendAll(tokens=every, steps=network_steps(model)))
     else:
         blocks += _attention_of_chunks(model, text, kind)

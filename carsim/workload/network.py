@@ -15,6 +15,11 @@ Families of diffusion transformers, by how text enters (``text``):
 * ``sequence``: text tokens join the sequence and share all weights (CogVideoX);
 * ``none``: a class joins the time (DiT).
 
+Self-attention of ``cross`` and ``none`` may alternate (``attention``): in even layers, tokens of
+one latent frame attend to each other, in odd ones the tokens at one place of all latent frames
+(Open-Sora 1.2, Oasis). Simplification: attention over time scores all frames, also where it is
+causal, as a dense kernel with a mask does.
+
 Modulation (scale, shift and gate of a layer) is one product with the time for all layers
 (``shared``), or one in each layer (``block``), which reads 6 d^2 weights a forward for one row.
 """
@@ -82,11 +87,16 @@ class DiffusionTransformer(GrownSection):
     """A diffusion transformer around the layers of ``model.body``."""
 
     later: ClassVar[frozenset[str]] = frozenset(
-        {"modulation_vectors", "timesteps", "single_stream", "causal_decoder"}
+        {"modulation_vectors", "timesteps", "single_stream", "causal_decoder", "attention"}
     )
 
     kind: Literal["diffusion"] = "diffusion"
     text: Literal["cross", "streams", "sequence", "none"] = Field(description="how text enters")
+    attention: Literal["full", "alternating"] = Field(
+        "full",
+        description="all tokens attend to each other; or alternating: in even layers those of one "
+        "latent frame, in odd layers those at one place of all latent frames (Open-Sora 1.2)",
+    )
     text_tokens: NonNegativeInt = Field(0, description="tokens of the prompt, padding included")
     text_width: NonNegativeInt = Field(4096, description="width of what the text encoder gives")
     text_layers: Literal[1, 2] = Field(
@@ -146,6 +156,13 @@ class DiffusionTransformer(GrownSection):
             raise FieldError("modulation_vectors", problem, cure)
         return self
 
+    @model_validator(mode="after")
+    def _text_is_outside_of_alternating_attention(self) -> "DiffusionTransformer":
+        if self.attention == "alternating" and self.text in ("streams", "sequence"):
+            problem = f"'alternating', where text: {self.text} puts text among the tokens"
+            raise FieldError("attention", problem, "take text: cross or none, or attention: full")
+        return self
+
     # ---------------------------------------------------------------- geometry
 
     def latent_frames(self, sample: Sample) -> int:
@@ -175,6 +192,21 @@ class DiffusionTransformer(GrownSection):
             frames: Latent frames that pass.
         """
         return -(-frames // self.patch[0]) if self.timesteps == "frame" else 1
+
+    def attending_tokens(self, sample: Sample, layer: int, frames: int) -> int:
+        """Image tokens of a forward that attend to each other in a layer.
+
+        Args:
+            sample: The sample.
+            layer: Number of the layer.
+            frames: Latent frames that pass.
+        """
+        tokens = self.tokens_of(sample, frames)
+        if self.attention == "full":
+            return tokens
+        if layer % 2 == 0:
+            return self.tokens_per_frame(sample)
+        return tokens // self.tokens_per_frame(sample)
 
     def pixel_frames(self, sample: Sample) -> int:
         """Pixel frames of a sample; of one in chunks, those of all of them."""
@@ -213,6 +245,10 @@ class DiffusionTransformer(GrownSection):
         if sample.chunk_frames is not None and sample.chunk_frames % self.patch[0]:
             problem = f"{sample.chunk_frames} is no multiple of {self.patch[0]}, a token's frames"
             raise FieldError("chunk_frames", problem, "give a multiple")
+        keeps_keys = sample.chunk_frames is not None and sample.cache != "none"
+        if keeps_keys and self.attention == "alternating":
+            problem = "makes chunks over a cache, which alternating attention does not do"
+            raise FieldError("chunk_frames", problem, "say cache: none, or leave it out")
         for field, axis in (("height", 1), ("width", 2)):
             unit = self.stride[axis] * self.patch[axis]
             check_side(field, getattr(sample, field), unit)
