@@ -14,6 +14,7 @@ from carsim.design import Design
 from carsim.machine.phases import FIDELITIES
 from carsim.program.diffusion import AttendChunks, forward_shape
 from carsim.testing.networks import (
+    CORES,
     NETWORKS,
     dense_batches,
     dense_plan,
@@ -139,7 +140,7 @@ def _products_are_stated(policy: AttentionPolicy, design: Design, simulation: Si
         masked = reads.attended < all_keys
         work = np.broadcast_to(policy.forward_work(shape, all_keys).macs, masked.shape)
         # Products of a policy are dealt to the cores in whole rows of the width of a query.
-        rounding = design.machine.cores * shape.width
+        rounding = CORES * shape.width
         least += len(layers) * rows * int(scored.sum())
         most += len(layers) * int((rows * (scored + masked * work) + masked * rounding).sum())
     macs = simulation.totals["attention"].macs

@@ -58,6 +58,9 @@ CHUNKS: dict[str, Any] = {
     "window_frames": 4,
 }
 
+CORES = 2
+"""Cores of the small machine."""
+
 NETWORKS = {
     "a video": (CROSS, WHOLE),
     "a video in chunks": (CROSS, CHUNKS),
@@ -87,7 +90,7 @@ def network_design(made: str) -> Design:
         "replay": EIGHT_BITS,
     }
     raw["policy"]["batch"] = 4
-    raw["machine"] |= {"cores": 2, "tile_kib": 1, "weight_buffer_kib": 4, "kv_buffer_kib": 4}
+    raw["machine"] |= {"cores": CORES, "tile_kib": 1, "weight_buffer_kib": 4, "kv_buffer_kib": 4}
     return Design.model_validate(raw)
 
 
