@@ -51,11 +51,13 @@ def small_networks(
         **{"kind": "diffusion", "text": kind, "text_tokens": 0 if kind == "none" else 5},
         **{"text_width": 16, "channels": 2, "stride": (2, 2, 2)},
         "modulation": draw(st.sampled_from(["shared", "block"])),
+        "timesteps": draw(st.sampled_from(["sample", "frame"])),
     }
     if network["modulation"] == "block" and kind != "streams":
         network["modulation_vectors"] = draw(st.sampled_from([2, 6]))
     if kind == "streams":
         network |= {"dual_blocks": draw(st.integers(0, layers)), "vectors": (6,)}
+        network["single_stream"] = draw(st.sampled_from(["fused", "apart"]))
     sample = {
         **{"height": 4 * draw(st.integers(1, 4)), "width": 4 * draw(st.integers(1, 4))},
         **{"frames": 1, "steps": draw(st.integers(1, 3)), "passes": draw(st.integers(1, 3))},
@@ -63,7 +65,11 @@ def small_networks(
     }
     if alternates:
         network["attention"] = "alternating"
-        sample["frames"] = 1 + 2 * draw(st.integers(0, 3))
+        if draw(st.booleans()) and not regular:
+            sample |= {"chunk_frames": draw(st.integers(1, 2)), "chunks": draw(st.integers(1, 4))}
+            sample |= {"cache": "none", "window_frames": draw(st.integers(2, 4))}
+        else:
+            sample["frames"] = 1 + 2 * draw(st.integers(0, 3))
     elif kind in ("cross", "none") and draw(st.booleans()):
         chunk = draw(st.integers(1, 3))
         sample |= {"chunk_frames": chunk, "chunks": draw(st.integers(1, 3))}

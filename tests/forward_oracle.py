@@ -142,14 +142,14 @@ class ForwardOracle:
         patch = network.channels * network.patch[0] * network.patch[1] * network.patch[2]
         out = (network.out_channels or network.channels) * patch // network.channels
         time = network.modulation_width or d
+        levels = self.rows * (up(frames, network.patch[0]) if network.timesteps == "frame" else 1)
         # Before the first layer.
         self._chain(n, [(patch, d)], patch, d, split=self.split_mlp)
-        once = [(network.time_features, time), (time, time)]
+        self._once([(network.time_features, time), (time, time)], levels)
         for vector in network.vectors:
-            once += [(vector, d), (d, d)]
+            self._once([(vector, d), (d, d)], self.rows)
         if network.modulation == "shared":
-            once.append((time, 6 * d))
-        self._once(once, self.rows)
+            self._once([(time, 6 * d)], levels)
         if sample.text_keys == "recomputed" and text:
             of_text = [(network.text_width, d), (d, d)][: network.text_layers]
             self._once(of_text, self.rows * text)
@@ -169,8 +169,9 @@ class ForwardOracle:
                     vectors *= 2
                 if single:
                     vectors = 3
-                self._once([(time, vectors * d)], self.rows)
-            beside = inner if single else 0
+                self._once([(time, vectors * d)], levels)
+            fused = single and network.single_stream == "fused"
+            beside = inner if fused else 0
             qkv = [(d, 3 * d + beside)]
             self._chain(
                 every,
@@ -212,7 +213,7 @@ class ForwardOracle:
                 computing = reuse.computing[layer]
                 self._mlp(computing, d, inner)
                 self.total["bytes"] += computing * d + 3 * (all_tokens - computing) * d
-            elif not single:
+            elif not fused:
                 self._chain(
                     every,
                     [(d, inner), (inner, d)],
@@ -225,7 +226,7 @@ class ForwardOracle:
         if reuse is not None and not reuse.whole:
             self.total["bytes"] += all_tokens * d  # kept for later forwards
         if network.modulation == "block":
-            self._once([(time, 2 * d)], self.rows)
+            self._once([(time, 2 * d)], levels)
         self._chain(n, [(d, out)], d, out, split=self.split_mlp)
 
     def _depth(self) -> None:

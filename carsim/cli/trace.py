@@ -83,7 +83,7 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
     rows = [_in_short(trace) for trace in traces]
     cells = tuple(tuple(row.values()) for row in rows)
     table = Table(tuple(rows[0]), cells, text_columns=len(rows[0]))
-    say(table, *(trace.title for trace in traces if trace.meta.made_up))
+    say(table, *(trace.title for trace in traces if trace.meta.assumed))
 
 
 def _all_by_name() -> "list[Path]":
@@ -126,7 +126,7 @@ def _in_short(loaded: "Trace") -> dict[str, str]:
         "file": row["file"],
         "rows": row["rows"],
         "frames": row["frames"],
-        "tau": "" if meta.made_up else meta.replay.tau_span or "none",
+        "tau": "" if meta.assumed else meta.replay.tau_span or "none",
         "exempt": str(len(meta.replay.exempt_layers)),
         "scope": row["scope"],
         "window": meta.attention.short,
@@ -139,7 +139,7 @@ def _as_json(loaded: "Trace", stats: "TraceStats") -> str:
     import numpy as np
 
     document: dict[str, Any] = {"path": str(loaded.path), "sha256": loaded.sha256}
-    document["decisions"] = loaded.meta.made_up or loaded.meta.origin
+    document["decisions"] = loaded.meta.assumed or loaded.meta.origin
     document |= {"meta": loaded.meta.model_dump(), "stats": asdict(stats)}
     text = json.dumps(document, default=np.ndarray.tolist)
     constants = {"NaN": None, "Infinity": "inf", "-Infinity": "-inf"}
@@ -194,7 +194,7 @@ def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
         "prompt": f"{count(meta.prompt_tokens, 'token')}, {min(meta.prompt_lengths)} to "
         f"{max(meta.prompt_lengths)} of them valid",
         "replay": f"{meta.tau_text}, decision scope {meta.decision_scope}",
-        "rule": ("none; machines count the work of " if meta.made_up else "") + meta.rule.text,
+        "rule": ("none; machines count the work of " if meta.assumed else "") + meta.rule.text,
         "attention": meta.attention.text,
         "tokens": meta.mode.replace("_", " ") + sampling,
         "weights": f"{meta.weights}, {meta.dtype}, seed {meta.seed}",

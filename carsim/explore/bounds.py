@@ -51,7 +51,7 @@ from carsim.explore.bound_tables import (
 from carsim.explore.grid import Booleans, Floats, GridStudy
 from carsim.explore.pareto import directions
 from carsim.metrics import INTERVALS, METRICS
-from carsim.metrics.table import EXPECTED, RESOURCES
+from carsim.metrics.table import EXPECTED, OF_DECODING, RESOURCES
 
 MARGIN = 1e-9
 """Relative; rounding of estimates stays far below."""
@@ -89,6 +89,15 @@ class Bounds:
     def latency(self, *left_out: str) -> Floats:
         """Seconds of a batch."""
         return self.seconds(*left_out) / self.decisions["batches"]
+
+    def stated_share(self, *left_out: str) -> Floats:
+        """Stated seconds of text encoder and pixel decoder, as a share of the least seconds."""
+        cycles = self.rates["decoder"]
+        if "prefill" not in left_out:
+            cycles = cycles + self.rates["encoder"]
+        stated_s = cycles / self.rates["hz"]
+        share: Floats = stated_s / self.latency(*left_out)
+        return share
 
     @property
     def videos_of_all(self) -> Floats:
@@ -179,12 +188,30 @@ def _expected_bounds() -> Iterator[tuple[str, Bound]]:
         is_time = METRICS[simulated].better == "lower"
         scale = "scale_of_times" if is_time else "scale_of_rates"
         for end, metric in enumerate((name, *INTERVALS[name])):
-            yield metric, partial(_scaled, SIMULATED[simulated], scale, end)
+            left_out = ("prefill",) if simulated in OF_DECODING else ()
+            yield metric, partial(_scaled, SIMULATED[simulated], scale, end, left_out)
 
 
-def _scaled(bound: Bound, scale: str, end: int, bounds: Bounds) -> Floats:
-    """A bound times one of the three factors (:data:`~.bound_tables.ENDS`) of each design."""
-    return bound(bounds) * bounds.rates[scale][..., end]
+def _scaled(
+    bound: Bound, scale: str, end: int, left_out: tuple[str, ...], bounds: Bounds
+) -> Floats:
+    """A bound times one of the three factors (:data:`~.bound_tables.ENDS`) of each design.
+
+    The factor does not scale stated seconds.
+
+    Args:
+        bound: Bound of the simulated metric.
+        scale: Table of the factors.
+        end: Number of the factor.
+        left_out: Kinds of phases that the metric leaves out.
+        bounds: Least figures of the grid.
+    """
+    factor = bounds.rates[scale][..., end]
+    stated = bounds.stated_share(*left_out)
+    if scale == "scale_of_times":
+        return bound(bounds) * (factor + (1 - factor) * stated)
+    # The factor of a rate is the inverse of that of its time.
+    return bound(bounds) * (factor / (1 + (factor - 1) * stated))
 
 
 TIMED: Mapping[str, Bound] = {**SIMULATED, **dict(_expected_bounds())}

@@ -142,18 +142,18 @@ def write_parquet(frame: "pd.DataFrame", path: Path) -> None:
 
 
 def origin_note(frame: "pd.DataFrame") -> str:
-    """Number of points whose decisions no decoder made; empty if there are none."""
-    made_up = []
+    """Number of points whose decisions are assumed; empty if there are none."""
+    assumed = []
     for origin in frame["decisions"].dropna():
         if SYNTHETIC in origin:
-            made_up.append(SYNTHETIC)
+            assumed.append(SYNTHETIC)
         elif not origin.startswith(OF_A_DECODER):
-            made_up.append(origin)
-    if not made_up:
+            assumed.append(origin)
+    if not assumed:
         return ""
-    origins = set(made_up)
-    label = origins.pop() if len(origins) == 1 else "made up, as column decisions says"
-    return f"In {len(made_up):,} of {count(len(frame), 'point')}, decisions are {label}."
+    origins = set(assumed)
+    label = origins.pop() if len(origins) == 1 else "assumed, as column decisions says"
+    return f"In {len(assumed):,} of {count(len(frame), 'point')}, decisions are {label}."
 
 
 def open_loop_points(frame: "pd.DataFrame") -> int:

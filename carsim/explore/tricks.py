@@ -265,7 +265,7 @@ class _Bench:
         meta = self._sources.trace_for(PLAIN).meta
         has_rule = meta.rule.kind == rule.kind
         has_attention = meta.attention.kind == attention.kind
-        is_captured = not meta.made_up and has_rule and has_attention
+        is_captured = not meta.assumed and has_rule and has_attention
         return is_captured or self._looks_at_nothing(rule)
 
     def _looks_at_nothing(self, rule: ReplayRule) -> bool:

@@ -29,9 +29,10 @@ No expected time is less than the time in which memories and arrays could do the
 (:meth:`Expected.not_below`).
 
 Simplifications: the factor was measured on decoding steps, and is applied to the prompt of a
-latency as well. Seconds of a text encoder or a pixel decoder that a sample states are multiplied by
-the factor, as simulated ones are. Systems count as exchangeable, although several share a runtime
-or a vendor. It is one factor for all policies, batches and contexts of a design.
+latency as well. Systems count as exchangeable, although several share a runtime
+or a vendor. It is one factor for all policies, batches and contexts of a design. Seconds of a
+text encoder or a pixel decoder that a sample states are not multiplied
+(:meth:`Expected.beside_stated`).
 """
 
 from collections.abc import Iterable
@@ -156,6 +157,24 @@ class Expected:
             factor=max(self.factor, at_peak),
             low=max(self.low, at_peak),
             high=max(self.high, at_peak),
+        )
+
+    def beside_stated(self, share: float) -> "Expected":
+        """The factors on a time of which a part is stated, not simulated, and stays as it is.
+
+        >>> Expected("all", 3, 3, factor=2.0, low=1.0, high=4.0).beside_stated(0.5).high
+        2.5
+
+        Args:
+            share: The stated part of the time.
+        """
+        if not share:
+            return self
+        return replace(
+            self,
+            factor=share + (1 - share) * self.factor,
+            low=share + (1 - share) * self.low,
+            high=share + (1 - share) * self.high,
         )
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from carsim.account.limits import shares_by_limit
 from carsim.account.row import RowResult
@@ -157,8 +157,25 @@ def _interval(attribute: str) -> GetEnd:
     return get_end
 
 
+class Shares(NamedTuple):
+    """Parts of a simulated time of which an expected time depends beside the factor.
+
+    Attributes:
+        at_peak: Time in which memories and arrays could do the work at their peak. No expected time
+            of what is simulated is less.
+        stated: Time of text encoder and pixel decoder, which a sample states.
+    """
+
+    at_peak: float = 0.0
+    stated: float = 0.0
+
+
+ALL_SCALED = Shares()
+"""Nothing is stated, and the peak is not known."""
+
+
 def expected_scale(
-    expected: Expected, better: Literal["higher", "lower"], end: str, at_peak: float = 0.0
+    expected: Expected, better: Literal["higher", "lower"], end: str, shares: Shares = ALL_SCALED
 ) -> float:
     """What a simulated time or rate is multiplied by to get the expected one.
 
@@ -166,10 +183,10 @@ def expected_scale(
         expected: Time on a real board over the time that is simulated.
         better: ``lower`` for a time, ``higher`` for a rate.
         end: ``value``, or the ``low`` or ``high`` end of the interval of the product.
-        at_peak: Time in which memories and arrays could do the work at their peak, as a share of
-            the simulated time. No expected time is less.
+        shares: Parts of the simulated time that the factor does not scale.
     """
-    factors = expected.not_below(at_peak)
+    of_simulated = 1 - shares.stated
+    factors = expected.not_below(shares.at_peak / of_simulated).beside_stated(shares.stated)
     if better == "lower":
         return {"value": factors.factor, "low": factors.low, "high": factors.high}[end]
     # A rate is lowest where the time is longest.
@@ -177,18 +194,26 @@ def expected_scale(
 
 
 @lru_cache(maxsize=4)
-def _shares_at_peak(row: RowResult) -> tuple[float, float]:
-    """Time of all work, and of decoding alone, at the peak of memories and arrays.
-
-    Each is a share of the simulated time of the same work.
-    """
+def _shares(row: RowResult) -> tuple[Shares, Shares]:
+    """Parts of the simulated time of all work, and of decoding alone."""
     simulation = row.simulation
     latency_s = row.latency_s * row.n_batches
     prompt_s = row.seconds_by_phase.get("prefill", 0.0) * row.n_batches
-    return (
-        _seconds_at_peak(row, simulation.activity) / latency_s,
-        _seconds_at_peak(row, simulation.decode_activity) / (latency_s - prompt_s),
+    decoding_s = latency_s - prompt_s
+    stated_s = 0.0
+    stated_of_decoding_s = 0.0
+    if (sample := row.design.model.sample) is not None:
+        stated_s = row.n_batches * sample.stated_s
+        stated_of_decoding_s = row.n_batches * sample.chunks * sample.decoder_s
+    of_all = Shares(
+        at_peak=_seconds_at_peak(row, simulation.activity) / latency_s,
+        stated=stated_s / latency_s,
     )
+    of_decoding = Shares(
+        at_peak=_seconds_at_peak(row, simulation.decode_activity) / decoding_s,
+        stated=stated_of_decoding_s / decoding_s,
+    )
+    return of_all, of_decoding
 
 
 def _seconds_at_peak(row: RowResult, work: Activity) -> float:
@@ -209,8 +234,8 @@ def _expected(simulated: Metric, end: str) -> Get:
         bare = simulated.value(row, run)
         if not isinstance(bare, int | float):
             return None
-        at_peak = _shares_at_peak(row)[simulated.name in OF_DECODING]
-        return bare * expected_scale(run.expected, better, end, at_peak)
+        shares = _shares(row)[simulated.name in OF_DECODING]
+        return bare * expected_scale(run.expected, better, end, shares)
 
     return value
 

@@ -23,7 +23,7 @@ from carsim.workload.attention import ROTARY_OPS
 from carsim.workload.elements import GELU_OPS, NORM_OPS, RESIDUAL_OPS
 from carsim.workload.forwards import Forward, forwards_of
 from carsim.workload.model import BIAS_BYTES, Model
-from carsim.workload.network import FEATURES, DiffusionTransformer
+from carsim.workload.network import FEATURES, JOINT_MODULATION, DiffusionTransformer
 from carsim.workload.ops import Category, Count, Gemm, Op, Share, Stream, weight_gemm
 from carsim.workload.tiled import Product, attend_ops, product_ops
 
@@ -117,6 +117,7 @@ class Enter(ForwardBlock):
         recomputes_text: Text tokens are made anew in this block.
         compares: Tokens are compared with those of the last forward, which decides whether it is
             computed (TeaCache, arXiv 2411.19108): read and written once.
+        noise_levels: Noise levels of a row, each of which is embedded.
     """
 
     name: ClassVar[str] = "enter"
@@ -124,6 +125,7 @@ class Enter(ForwardBlock):
 
     recomputes_text: bool = False
     compares: bool = False
+    noise_levels: int = 1
 
     def operations(self, model: Model, reads: Reads | None) -> OpsOf:
         """Products of patches, and of what is embedded once for each row."""
@@ -137,7 +139,10 @@ class Enter(ForwardBlock):
                 model, share, [patches], entering=network.patch_size, leaving_bytes=leaving_bytes
             )
             rows = -(-share.m // self.tokens)
-            ops += row_ops(model, share, time_products(model), rows)
+            levels = rows * self.noise_levels
+            ops += row_ops(model, share, time_products(model), levels)
+            ops += row_ops(model, share, vector_products(model), rows)
+            ops += row_ops(model, share, shared_modulation(model), levels)
             if self.recomputes_text:
                 ops += row_ops(model, share, text_products(model), rows * network.text_tokens)
             if self.compares:
@@ -194,10 +199,11 @@ class Text(Block):
 class Modulate(Block):
     """The product that makes scale, shift and gate of one layer out of the time.
 
-    One row for each row of the forward; all weights stream.
+    One row for each noise level of each row of the forward; all weights stream.
 
     Attributes:
         outputs: Columns of the product.
+        noise_levels: Noise levels of a row.
     """
 
     name: ClassVar[str] = "modulation"
@@ -206,6 +212,7 @@ class Modulate(Block):
     feeds_later: ClassVar[bool] = True
 
     outputs: int = 0
+    noise_levels: int = 1
 
     def operations(self, model: Model, reads: Reads | None) -> OpsOf:
         """The product, for each row."""
@@ -213,7 +220,7 @@ class Modulate(Block):
 
         def operations(share: Share) -> list[Op]:
             product = Product(inputs, self.outputs, "mlp", Category.MLP)
-            return row_ops(model, share, [product], share.rows)
+            return row_ops(model, share, [product], share.rows * self.noise_levels)
 
         return operations
 
@@ -601,6 +608,7 @@ class Leave(ForwardBlock):
     Attributes:
         modulation: A product makes the modulation.
         keeps: The tokens that enter are written for later forwards, which reuse them as a whole.
+        noise_levels: Noise levels of a row, each with a modulation of its own.
     """
 
     name: ClassVar[str] = "leave"
@@ -608,6 +616,7 @@ class Leave(ForwardBlock):
 
     modulation: bool = False
     keeps: bool = False
+    noise_levels: int = 1
 
     def operations(self, model: Model, reads: Reads | None) -> OpsOf:
         """The product, and that of its modulation."""
@@ -618,7 +627,8 @@ class Leave(ForwardBlock):
             ops: list[Op] = []
             if self.modulation:
                 product = Product(network.time_width(model.body), 2 * width, "head", Category.HEAD)
-                ops += row_ops(model, share, [product], -(-share.m // self.tokens))
+                levels = -(-share.m // self.tokens) * self.noise_levels
+                ops += row_ops(model, share, [product], levels)
             patches = Product(
                 width,
                 network.out_size,
@@ -750,22 +760,34 @@ def row_ops(model: Model, share: Share, products: Sequence[Product], m: Count) -
 
 
 def time_products(model: Model) -> list[Product]:
-    """Products that embed time and pooled texts, of one row for each row of a forward."""
+    """Products that embed the time: of one row for each noise level."""
     network = network_of(model)
-    d = model.body.hidden_size
     width = network.time_width(model.body)
-    products = [
+    return [
         Product(network.time_features, width, "head", Category.HEAD),
         Product(width, width, "head", Category.HEAD),
     ]
-    for vector in network.vectors:
+
+
+def vector_products(model: Model) -> list[Product]:
+    """Products that embed pooled texts and other vectors: of one row for each row of a forward."""
+    d = model.body.hidden_size
+    products = []
+    for vector in network_of(model).vectors:
         products += [
             Product(vector, d, "head", Category.HEAD),
             Product(d, d, "head", Category.HEAD),
         ]
-    if network.modulation == "shared":
-        products.append(Product(width, 6 * d, "head", Category.HEAD))
     return products
+
+
+def shared_modulation(model: Model) -> list[Product]:
+    """The product that modulates all layers, of one row for each noise level; empty without one."""
+    network = network_of(model)
+    if network.modulation != "shared":
+        return []
+    columns = JOINT_MODULATION * model.body.hidden_size
+    return [Product(network.time_width(model.body), columns, "head", Category.HEAD)]
 
 
 def text_products(model: Model) -> list[Product]:

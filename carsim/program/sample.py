@@ -89,9 +89,51 @@ def sample_program(  # noqa: PLR0913 - the options of a program, by name
         skip = skip.of_forwards
         if skip.compares_forwards:
             layers = [_compare_patches(layer) for layer in layers]
-        layers = [skip.mark(layer, number) for number, layer in enumerate(layers)]
+        layers = _marked(skip, layers)
     known_after = _known_before(layers)
     return Program(layers=tuple(layers), known_after=known_after, decided=decided)
+
+
+def _marked(skip: Skip, layers: Sequence[Layer]) -> list[Layer]:
+    """The layers as a skip marks them.
+
+    Raises:
+        InputError: The skip leaves out the MLP alone, or attention alone, of layers in which both
+            have their products together.
+    """
+    fused = [number for number, layer in enumerate(layers) if _is_fused(layer)]
+    marked = []
+    for number, layer in enumerate(layers):
+        try:
+            layer_marked = skip.mark(layer, number)
+        except InputError as error:
+            if number in fused:
+                raise _skips_half(skip, fused) from error
+            raise
+        if number in fused and len({block.follows for block in layer_marked if _inner(block)}) > 1:
+            raise _skips_half(skip, fused)
+        marked.append(layer_marked)
+    return marked
+
+
+def _inner(block: Block) -> int:
+    """Width of the MLP's inner layer that a projection of attention makes or takes as well."""
+    return block.inner if isinstance(block, Queries | Project) else 0
+
+
+def _is_fused(layer: Layer) -> bool:
+    """Attention and MLP of a layer have their products together."""
+    return any(_inner(block) for block in layer)
+
+
+def _skips_half(skip: Skip, fused: Sequence[int]) -> InputError:
+    """Error message if a skip leaves out attention or MLP alone where both are fused."""
+    problem = (
+        f"skips attention or MLP alone, which have their products together in layers {fused[0]} "
+        f"to {fused[-1]}"
+    )
+    cure = "set model.network.single_stream=apart, or take every_module or by_module"
+    return InputError(f"policy.skip.kind {skip.kind!r}", problem, cure)
 
 
 def _known_before(layers: Sequence[Layer]) -> dict[str, str | None]:
@@ -123,7 +165,7 @@ def _by_token(
         raise InputError(place, "skips all layers at once, and tokens decide layer by layer", cure)
     if skip.compares_forwards or skip.decides_before:
         layers = [_compare_patches(layer) for layer in layers]
-    layers = [skip.mark(layer, number) for number, layer in enumerate(layers)]
+    layers = _marked(skip, layers)
     network = model.network
     sample = model.sample
     assert isinstance(network, DiffusionTransformer)
@@ -233,6 +275,7 @@ def _diffusion_layers(
     image = network.tokens(sample)
     if kind is not None:
         image = network.tokens_of(sample, sum(kind.frames))
+    levels = network.noise_levels(passing_frames(network, sample, kind))
     recomputes = sample.text_keys == "recomputed"
     joined = network.text in ("streams", "sequence")
     text = network.text_tokens if joined else 0
@@ -240,14 +283,28 @@ def _diffusion_layers(
     for number in range(model.body.n_layers):
         blocks = _layer(model, network, number, tokens=(image, text), kind=kind)
         if number == 0:
-            enter: list[Block] = [Enter(tokens=image, recomputes_text=recomputes)]
+            enter: list[Block] = [
+                Enter(tokens=image, recomputes_text=recomputes, noise_levels=levels)
+            ]
             if network.refiner_blocks:
                 enter.append(Refine(tokens=network.text_tokens, blocks=network.refiner_blocks))
             blocks = [*enter, *blocks]
         if number == model.body.n_layers - 1:
-            blocks.append(Leave(tokens=image, modulation=network.modulation == "block"))
+            modulates = network.modulation == "block"
+            blocks.append(Leave(tokens=image, modulation=modulates, noise_levels=levels))
         layers.append(tuple(blocks))
     return layers
+
+
+def passing_frames(network: DiffusionTransformer, sample: Sample, kind: ForwardKind | None) -> int:
+    """Latent frames that pass a forward.
+
+    Args:
+        network: The network.
+        sample: Its sample.
+        kind: Latent frames of each part, of a sample in chunks.
+    """
+    return network.latent_frames(sample) if kind is None else sum(kind.frames)
 
 
 def _layer(
@@ -273,16 +330,18 @@ def _layer(
     image, text = tokens
     every = image + text
     is_dual = network.is_dual(number)
-    inner = body.ffn_size if network.is_single(number) else 0
+    inner = body.ffn_size if network.is_fused(number) else 0
     blocks: list[Block] = []
     if network.modulation == "block":
         columns = network.modulation_columns(body)
         if network.text == "streams":
             columns = 2 * columns if is_dual else columns // 2
-        blocks.append(Modulate(outputs=columns))
+        levels = network.noise_levels(passing_frames(network, model.sample, kind))
+        blocks.append(Modulate(outputs=columns, noise_levels=levels))
     blocks.append(Queries(tokens=every, text=text, apart=is_dual, inner=inner))
     if network.attention == "alternating":
-        attending = network.attending_tokens(model.sample, number)
+        frames = passing_frames(network, model.sample, kind)
+        attending = network.attending_tokens(model.sample, number, frames)
         blocks.append(AttendGroups(tokens=every, group=attending))
     elif kind is None:
         blocks.append(AttendAll(tokens=every, steps=network_steps(model)))

@@ -16,14 +16,17 @@ from carsim.hardware.schedule import SCHEDULES
 from carsim.metrics import INTERVALS
 from carsim.report.ratios import speedup
 from carsim.report.run_tables import phase_name
-from carsim.report.run_words import fast_end_is_peak
+from carsim.report.run_words import fast_end_is_peak, stated_seconds
 from carsim.report.screen import (
+    effect_text,
+    effects,
     energy_metric,
     energy_parts,
     facts,
     next_limits,
     policy_name,
     resource_now,
+    simulated_change,
 )
 from carsim.report.stored import StoredPolicy, StoredRun
 from carsim.workload.sample import Sample
@@ -105,7 +108,11 @@ def explained(run: StoredRun) -> list[Explained]:
         for limit in sorted(run.limits, key=lambda each: -each.share_of_time)
     ]
     if run.elasticities:
-        lines.append(Explained("10 % more", "", tuple(_effects(run))))
+        of_screen = "\n".join(
+            fact.text if fact.label == "10 % more" else f"{fact.label.strip()}: {fact.text}"
+            for fact in effects(run)
+        )
+        lines.append(Explained("10 % more", of_screen, tuple(_effects(run))))
     if run.schedule_note:
         lines.append(Explained("note", run.schedule_note, tuple(_schedule(run))))
     lines.append(Explained("trust", "", tuple(_trust(run))))
@@ -260,8 +267,21 @@ def _expected(run: StoredRun) -> Iterator[Equation]:
 
 
 def _expected_time(run: StoredRun, name: str, factor: float, at_peak: float) -> Equation:
-    """Seconds per video if the simulated time is multiplied; no less than at peak."""
-    simulated_s = run.own["seconds_per_video"]
+    """Seconds per video if the simulated time is multiplied; no less than at peak.
+
+    Stated seconds of text encoder and pixel decoder are not multiplied.
+    """
+    stated_s = stated_seconds(run)
+    simulated_s = run.own["seconds_per_video"] - stated_s
+    if stated_s:
+        scaled = f"max({number(simulated_s)} x {number(factor)}, {number(at_peak)})"
+        return Equation(
+            name,
+            "max((simulated - stated) x factor, at peak) + stated",
+            f"{scaled} + {number(stated_s)}",
+            value=max(simulated_s * factor, at_peak) + stated_s,
+            unit="s",
+        )
     return Equation(
         name,
         "max(simulated x factor, at peak)",
@@ -544,21 +564,30 @@ def _of_phase(run: StoredRun, limit: PhaseLimit) -> Iterator[Equation]:
 
 
 def _effects(run: StoredRun) -> Iterator[Equation]:
-    """Changes of the time, and of the prompt alone, scaled to 10 %."""
+    """Changes of the time, and of the prompt alone, scaled to 10 %; those of the screen first."""
+    of_prompt = []
     for elasticity in run.elasticities:
-        resource = elasticity.resource
-        yield _effect(elasticity, resource, elasticity.latency_change_per_10_percent)
+        yield _effect(elasticity, elasticity.latency_change_per_10_percent)
         if elasticity.prompt_change_per_10_percent is not None:
-            change = elasticity.prompt_change_per_10_percent
-            yield _effect(elasticity, f"{resource}, prompt", change)
+            of_prompt.append(elasticity)
+    for elasticity in of_prompt:
+        assert elasticity.prompt_change_per_10_percent is not None
+        yield _effect(elasticity, elasticity.prompt_change_per_10_percent, beginning="prompt: ")
 
 
-def _effect(elasticity: Elasticity, name: str, change_per_10_percent: float) -> Equation:
-    """The change of a time for 10 % more of a resource, from the enlargement that was simulated."""
+def _effect(elasticity: Elasticity, change_per_10_percent: float, beginning: str = "") -> Equation:
+    """The change of a time for 10 % more of a resource, from the enlargement that was simulated.
+
+    Args:
+        elasticity: The resource, and by how much it was enlarged.
+        change_per_10_percent: Change of the time for 10 % more of it.
+        beginning: What the time is of, if not of the whole.
+    """
     enlargement = elasticity.enlargement
-    simulated = change_per_10_percent * enlargement / 0.1
+    simulated = simulated_change(elasticity, change_per_10_percent)
+    text = effect_text(elasticity, change_per_10_percent)
     return Equation(
-        f"{name} ({elasticity.simulated})",
+        f"{beginning}{text}, scaled to 10 %",
         "change of the simulated time x 10 % / enlargement",
         f"{signed_percent(simulated, 3)} x 10 % / {percent(enlargement)}",
         value=simulated * 0.1 / enlargement,

@@ -7,6 +7,7 @@ from carsim.account.limits import fetch_ahead_share
 from carsim.account.row import RowResult
 from carsim.base.text import count, number, percent
 from carsim.decisions.attention import PLAIN, AttentionPolicy
+from carsim.design import Design
 from carsim.hardware.mapping import MAPPINGS
 from carsim.hardware.schedule import SCHEDULES
 from carsim.machine.phase import MOST_PLAYED
@@ -15,6 +16,9 @@ from carsim.workload.ops import CATEGORY_LABELS, Category
 
 DRS_PRESET = "u280_compute_bound"
 """A shipped design in which DRS pays, named where it cannot."""
+
+PUBLISHED_BITS = 16
+"""Bits of weights, activations, keys and values in all published times of forwards (bf16)."""
 
 LEAST_GAIN = 0.005
 """Gain of a schedule from which it is said to pay."""
@@ -35,6 +39,11 @@ def notes_of(report: Report) -> Iterator[str]:
     if not design.machine.include_head:
         yield "The head is left out of this design (machine.include_head: false)."
     yield from _dense_prompt(report)
+    if differences := unlike_published(design):
+        yield (
+            "The published times behind the expected one are of 16-bit values and dense attention. "
+            f"This design has {differences}: the interval was not tested on such a design."
+        )
     share = fetch_ahead_share(report.chosen.simulation)
     yield f"Fetching ahead across phases, which is not modelled, would save at most {share:.2%}."
     depth = design.machine.drs.core_queue_instructions
@@ -66,6 +75,28 @@ def _dense_prompt(report: Report) -> Iterator[str]:
             f"The prompt of {count(video.prompt_tokens, 'token')} attends densely in all rows: "
             f"{' and '.join(sparse)} attention changes what decoded steps read."
         )
+
+
+def unlike_published(design: Design) -> str:
+    """Bits and attention of a network that no published time of a forward has.
+
+    Published forwards (:mod:`carsim.validate.forward_times`) have 16-bit values and dense
+    attention. Empty for a network that has both, and for a decoder.
+    """
+    model = design.model
+    if model.sample is None:
+        return ""
+    differences = []
+    bits = {
+        "weights": model.weights.bits,
+        "activations": model.activations.bits,
+        "keys and values": model.kv.bits,
+    }
+    if other := [f"{noun} of {number(n)} bits" for noun, n in bits.items() if n != PUBLISHED_BITS]:
+        differences.append(", ".join(other))
+    if design.policy.attention.kind != PLAIN.kind:
+        differences.append(f"{design.policy.attention.kind} attention")
+    return " and ".join(differences)
 
 
 def rows_left_out(report: Report) -> str:

@@ -31,6 +31,7 @@ from carsim.base.text import (
     text_bar,
 )
 from carsim.metrics import INTERVALS, headline, interval_text
+from carsim.report.notes import unlike_published
 from carsim.report.ratios import speedup
 from carsim.report.run_tables import BOUND, phase_name
 from carsim.report.run_words import (
@@ -76,6 +77,9 @@ NOW_CHARACTERS = 42
 
 SHORT_RESOURCES = {"memory and port bandwidth": "bandwidth"}
 """Resource -> its name on the screen, where that is shorter."""
+
+NO_CHANGE = signed_percent(0.0, digits=1)
+"""A change of a time that rounds to none."""
 
 SAME_TIME = 0.01
 """A time that differs by a smaller share at the lowest bandwidth does not explain joules."""
@@ -347,6 +351,8 @@ def trust(run: StoredRun) -> Fact:
             coverage += "; none was tested on such a board"
         elif "; none " in run.expected.title:
             coverage += "; none was tested of such a design"
+        if differences := unlike_published(run.spec()):
+            coverage += f"; all have 16 bits and dense attention, not {differences}"
         return Fact("trust", f"{coverage}; {text}")
     if tested:
         text = f"{inside:,} of {tested:,} held-out speeds lie in such intervals; {text}"
@@ -615,6 +621,40 @@ def _cell(policy: StoredPolicy, name: str) -> Figure:
     return Figure(policy.text(name), None if isinstance(value, str) else value)
 
 
+def effect_text(elasticity: Elasticity, change_per_10_percent: float) -> str:
+    """The change of a time that was simulated, with the name of its resource or of its step.
+
+    A resource that cannot grow by about a tenth is named with its step.
+
+    >>> three_cores = Elasticity("cores", -0.05, simulated="2 to 3 cores", enlargement=0.5)
+    >>> effect_text(three_cores, -0.05)
+    '2 to 3 cores -25.0 %'
+
+    Args:
+        elasticity: The resource, and by how much it was enlarged.
+        change_per_10_percent: Change of the time for 10 % more of it.
+    """
+    name = SHORT_RESOURCES.get(elasticity.resource, elasticity.resource)
+    change = signed_percent(simulated_change(elasticity, change_per_10_percent), digits=1)
+    if change == NO_CHANGE:
+        return f"{name} {percent(0.0)}"
+    if abs(elasticity.enlargement - 0.1) <= STEP:
+        return f"{name} {change}"
+    # Buffers count in KiB, which does not say which of them grows.
+    grows = f"{name} " if name.endswith(" buffer") else ""
+    return f"{grows}{elasticity.simulated} {change}"
+
+
+def simulated_change(elasticity: Elasticity, change_per_10_percent: float) -> float:
+    """The change of a time that was simulated, for the whole enlargement of a resource.
+
+    Args:
+        elasticity: The resource, and by how much it was enlarged.
+        change_per_10_percent: Change of the time for 10 % more of it.
+    """
+    return change_per_10_percent * elasticity.enlargement / 0.1
+
+
 def _changes(changes: Sequence[tuple[Elasticity, float]]) -> str:
     """Changes of a time by resource, the largest first, and the resources that change nothing.
 
@@ -625,20 +665,15 @@ def _changes(changes: Sequence[tuple[Elasticity, float]]) -> str:
     without_effect = []
     simulated = []
     for elasticity, change_per_10_percent in changes:
-        change = change_per_10_percent * elasticity.enlargement / 0.1
-        simulated.append((elasticity, change))
-    simulated.sort(key=lambda elasticity_and_change: elasticity_and_change[1])
-    for elasticity, change in simulated:
-        name = SHORT_RESOURCES.get(elasticity.resource, elasticity.resource)
-        text = signed_percent(change, digits=1)
-        if text == signed_percent(0.0, digits=1):
-            without_effect.append(name)
-        elif abs(elasticity.enlargement - 0.1) > STEP:
-            # Buffers count in KiB, which does not say which of them grows.
-            grows = f"{name} " if name.endswith(" buffer") else ""
-            texts.append(f"{grows}{elasticity.simulated} {text}")
+        change = simulated_change(elasticity, change_per_10_percent)
+        text = effect_text(elasticity, change_per_10_percent)
+        simulated.append((change, elasticity, text))
+    simulated.sort(key=lambda change_and_text: change_and_text[0])
+    for change, elasticity, text in simulated:
+        if signed_percent(change, digits=1) == NO_CHANGE:
+            without_effect.append(SHORT_RESOURCES.get(elasticity.resource, elasticity.resource))
         else:
-            texts.append(f"{name} {text}")
+            texts.append(text)
     buffers = [name for name in without_effect if name.endswith(" buffer")]
     if len(buffers) == N_BUFFERS:
         without_effect = [name for name in without_effect if name not in buffers]

@@ -10,6 +10,7 @@ from carsim.cost.capacity import cache_bytes
 from carsim.runs.report import Report
 from carsim.runs.timeline import usage_by_step
 from carsim.workload.forwards import forwards_of
+from carsim.workload.network import DiffusionTransformer
 
 
 class ChunkFigures(NamedTuple):
@@ -44,15 +45,16 @@ def chunk_figures(report: Report) -> Iterator[ChunkFigures]:
     model = report.design.model
     network = model.network
     sample = model.sample
-    if network is None or sample is None or sample.chunk_frames is None:
+    if not isinstance(network, DiffusionTransformer) or sample is None:
+        return
+    if sample.chunk_frames is None:
         return
     forwards = forwards_of(sample)
     usage = usage_by_step(report.chosen)
     chunk_of_forward = [forward.chunk for forward in forwards]
     cycles = np.bincount(chunk_of_forward, usage.cycles, sample.chunks)
     seconds = cycles / (usage.clock_mhz * 1e6)
-    frames = network.pixel_frames(sample) // sample.chunks
-    frames_of_batch = frames * report.chosen.batches.videos_per_batch
+    videos = report.chosen.batches.videos_per_batch
     at_end = cache_bytes(report.design)
     free_at_end = min(
         use.free_bytes
@@ -66,13 +68,16 @@ def chunk_figures(report: Report) -> Iterator[ChunkFigures]:
             held = max(held, forward.cached)
             held_at[forward.chunk] = held
     bytes_of = {held: cache_bytes(report.design, held) for held in set(held_at.values())}
+    frames_before = 0
     for chunk in range(sample.chunks):
         nbytes = bytes_of[held_at[chunk]]
+        frames = network.pixel_frames_of((chunk + 1) * sample.chunk_frames)
         yield ChunkFigures(
             chunk=chunk,
-            frames=(chunk + 1) * frames,
+            frames=frames,
             seconds=float(seconds[chunk]),
-            frames_per_s=float(frames_of_batch / seconds[chunk]),
+            frames_per_s=float((frames - frames_before) * videos / seconds[chunk]),
             kv_cache_gb=nbytes / GB,
             fits=free_at_end + at_end - nbytes >= 0,
         )
+        frames_before = frames

@@ -8,7 +8,7 @@ from typing import Any
 from carsim.base.errors import InputError
 from carsim.base.plugins import load_plugin
 from carsim.base.registry import Registry, outside_kinds
-from carsim.testing.contracts import CONTRACTS, check_kind
+from carsim.testing.contracts import CONTRACTS, check_kind, untested
 
 FAILED = 1
 """Exit status of a kind that breaks its contract."""
@@ -25,6 +25,14 @@ def examples_of(kind: Any, given: Sequence[Any]) -> Iterator[Any]:
     fields = getattr(kind, "model_fields", {})
     if fields and not any(field.is_required() for field in fields.values()):
         yield kind()
+
+
+def _gaps(role: str, examples: Sequence[Any]) -> Iterator[str]:
+    """Lines on what no instance of a kind was tested in, with the reason of the first of them."""
+    refused = [untested(role, example) for example in examples]
+    for where, reason in refused[0].items():
+        if all(where in of_example for of_example in refused):
+            yield f"not tested in {where}: {reason}"
 
 
 def check_plugins(files: Sequence[str]) -> int:
@@ -45,6 +53,8 @@ def check_plugins(files: Sequence[str]) -> int:
             print(f"FAIL {role} {name}: {problem}")
         if not problems:
             print(f"ok   {role} {name}")
+            for gap in _gaps(role, examples):
+                print(f"     {gap}")
         broken += bool(problems)
     if not outside_kinds():
         print(f"{', '.join(files)}: no kind is registered")

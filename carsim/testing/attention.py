@@ -15,6 +15,7 @@ from carsim.testing.decoder import (
     decode_setting,
     make_config,
 )
+from carsim.testing.forwards import FORWARD_CHECKS
 from carsim.testing.promise import has_fields, holds
 
 PAIRS = SETTINGS[3]
@@ -116,6 +117,7 @@ def names_arguments_as_the_contract(policy: AttentionPolicy) -> None:
 
 
 ATTENTION_CHECKS = (
+    *FORWARD_CHECKS,
     is_trivially_dense,
     reads_what_it_says,
     decides_by_row,

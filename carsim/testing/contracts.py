@@ -17,11 +17,11 @@ from carsim.hardware.memory.base import MAPPINGS
 from carsim.hardware.schedule import REPLAYS, Registers, Schedule, slots_per_core
 from carsim.hardware.technology import Technology
 from carsim.metrics import Metric
+from carsim.testing import forwards, skip
 from carsim.testing.attention import ATTENTION_CHECKS
 from carsim.testing.machines import MAPPING_CHECKS, small_report
 from carsim.testing.promise import holds
 from carsim.testing.replay import RULE_CHECKS
-from carsim.testing.skip import SKIP_CHECKS
 
 
 def check_kind(role: str, kind: Any) -> list[str]:
@@ -169,6 +169,21 @@ def is_a_metric(metric: Metric) -> None:
     holds(metric.meaning, "a meaning")
 
 
+def untested(role: str, kind: Any) -> dict[str, str]:
+    """What a kind refuses, so that none of its promises was tested there, and why.
+
+    Args:
+        role: Role of its registry, such as ``skip``.
+        kind: An instance.
+    """
+    if role not in REFUSALS:
+        return {}
+    try:
+        return REFUSALS[role](kind)
+    except Exception:  # whatever a kind from outside does; its checks have said so
+        return {}
+
+
 Check = Callable[[Any], None]
 
 CONTRACTS: Mapping[str, tuple[Check, ...]] = {
@@ -176,9 +191,15 @@ CONTRACTS: Mapping[str, tuple[Check, ...]] = {
     "mapping": MAPPING_CHECKS,
     "attention policy": ATTENTION_CHECKS,
     "replay rule": RULE_CHECKS,
-    "skip": SKIP_CHECKS,
+    "skip": skip.SKIP_CHECKS,
     "DRAM standard": (is_a_memory, sustains),
     "technology": (is_a_technology,),
     "metric": (is_a_metric,),
 }
 """Role of a registry -> the checks of its contract."""
+
+REFUSALS: Mapping[str, Callable[[Any], dict[str, str]]] = {
+    "attention policy": forwards.refusals,
+    "skip": skip.refusals,
+}
+"""Role of a registry -> what a kind of it refuses, and why."""

@@ -16,7 +16,8 @@ A forward is one pass of tokens through all layers. Frames here are latent frame
 * A cache whose values are *moved* shifts the frames that stay to the front when a chunk needs room,
   once a chunk. Sinks are the first frames, and stay where they are. In a ring, nothing moves.
 
-Simplifications: chunks in flight at different noise levels share one embedding of the time; a
+Simplifications: chunks in flight at different noise levels share one embedding of the time, unless
+each latent frame has one of its own (``model.network.timesteps: frame``); a
 clean forward of a chunk in flight is a forward by itself; of a window that chunks do not divide,
 a switch of the prompt renews the whole chunks.
 """

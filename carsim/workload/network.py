@@ -10,13 +10,15 @@ Families of diffusion transformers, by how text enters (``text``):
 * ``cross``: cross-attention in each layer (Wan, LTX-Video, PixArt);
 * ``streams``: text and image tokens attend jointly. The first ``dual_blocks`` layers have weights
   of their own for either; in the others one product makes Q, K, V and the inner layer of the MLP,
-  and one takes the outputs of attention and MLP (HunyuanVideo, FLUX);
+  and one takes the outputs of attention and MLP (HunyuanVideo, FLUX). Their matrices may be cut
+  instead (``single_stream: apart``), as the second product is a sum of one for either;
 * ``sequence``: text tokens join the sequence and share all weights (CogVideoX);
 * ``none``: a class joins the time (DiT).
 
 Self-attention of ``cross`` and ``none`` may alternate (``attention``): in even layers, tokens of
 one latent frame attend to each other, in odd ones the tokens at one place of all latent frames
-(Open-Sora 1.2).
+(Open-Sora 1.2, Oasis). Simplification: attention over time scores all frames, also where it is
+causal, as a dense kernel with a mask does.
 
 Modulation (scale, shift and gate of a layer) is one product with the time for all layers
 (``shared``), or one in each layer (``block``), which reads 6 d^2 weights a forward for one row.
@@ -84,7 +86,9 @@ def linear(inputs: int, outputs: int, *, bias: bool = True) -> int:
 class DiffusionTransformer(GrownSection):
     """A diffusion transformer around the layers of ``model.body``."""
 
-    later: ClassVar[frozenset[str]] = frozenset({"modulation_vectors", "attention"})
+    later: ClassVar[frozenset[str]] = frozenset(
+        {"modulation_vectors", "timesteps", "single_stream", "causal_decoder", "attention"}
+    )
 
     kind: Literal["diffusion"] = "diffusion"
     text: Literal["cross", "streams", "sequence", "none"] = Field(description="how text enters")
@@ -104,6 +108,12 @@ class DiffusionTransformer(GrownSection):
     dual_blocks: NonNegativeInt = Field(
         0, description="first layers, in which text and image tokens have their own weights"
     )
+    single_stream: Literal["fused", "apart"] = Field(
+        "fused",
+        description="layers behind the dual ones: one product for Q, K, V and inner layer, and one "
+        "for both outputs; or products of their own for the MLP, which reads and writes the "
+        "residual by itself, so that it can be skipped alone",
+    )
     cross_norm: bool = Field(False, description="the norm before cross-attention has weights")
     modulation: Literal["shared", "block"] = Field(
         "shared", description="one product with the time for all layers, or one in each layer"
@@ -112,6 +122,11 @@ class DiffusionTransformer(GrownSection):
         JOINT_MODULATION,
         description="vectors of modulation of a layer that has a product of its own: scale, shift "
         "and gate before attention and before the MLP, or less (MAGI-1: two gates)",
+    )
+    timesteps: Literal["sample", "frame"] = Field(
+        "sample",
+        description="one noise level for all tokens of a row; or one for each of its latent "
+        "frames, with an embedding and modulation of its own (diffusion forcing, Oasis)",
     )
     modulation_width: Size | None = Field(
         None, description="width of the time's embedding; absent: the hidden size"
@@ -126,6 +141,11 @@ class DiffusionTransformer(GrownSection):
     out_channels: Size | None = Field(None, description="absent: as many as channels")
     patch: Triple = Field((1, 2, 2), description="latent frames, rows and columns of a token")
     stride: Triple = Field((4, 8, 8), description="frames, rows and columns of pixels of a latent")
+    causal_decoder: bool = Field(
+        True,
+        description="the first latent frame of a video becomes one pixel frame, each later one as "
+        "many as the stride; false: each becomes as many (MAGI-1)",
+    )
 
     @model_validator(mode="after")
     def _vectors_are_of_layers(self) -> "DiffusionTransformer":
@@ -146,8 +166,10 @@ class DiffusionTransformer(GrownSection):
     # ---------------------------------------------------------------- geometry
 
     def latent_frames(self, sample: Sample) -> int:
-        """Latent frames of a sample without chunks: the first pixel frame has one of its own."""
-        return 1 + (sample.frames - 1) // self.stride[0]
+        """Latent frames of a sample without chunks."""
+        if self.causal_decoder:
+            return 1 + (sample.frames - 1) // self.stride[0]
+        return sample.frames // self.stride[0]
 
     def tokens_per_frame(self, sample: Sample) -> int:
         """Tokens of a latent frame (of ``patch[0]`` of them)."""
@@ -163,24 +185,47 @@ class DiffusionTransformer(GrownSection):
         """Tokens of so many latent frames."""
         return -(-frames // self.patch[0]) * self.tokens_per_frame(sample)
 
-    def attending_tokens(self, sample: Sample, layer: int) -> int:
+    def noise_levels(self, frames: int) -> int:
+        """Noise levels of a row of a forward, each with an embedding of its own.
+
+        Args:
+            frames: Latent frames that pass.
+        """
+        return -(-frames // self.patch[0]) if self.timesteps == "frame" else 1
+
+    def attending_tokens(self, sample: Sample, layer: int, frames: int) -> int:
         """Image tokens of a forward that attend to each other in a layer.
 
         Args:
             sample: The sample.
             layer: Number of the layer.
+            frames: Latent frames that pass.
         """
+        tokens = self.tokens_of(sample, frames)
         if self.attention == "full":
-            return self.tokens(sample)
+            return tokens
         if layer % 2 == 0:
             return self.tokens_per_frame(sample)
-        return self.tokens(sample) // self.tokens_per_frame(sample)
+        return tokens // self.tokens_per_frame(sample)
 
     def pixel_frames(self, sample: Sample) -> int:
-        """Pixel frames of a sample; a chunk's latent frame has ``stride[0]`` of them."""
+        """Pixel frames of a sample; of one in chunks, those of all of them."""
         if sample.chunk_frames is None:
             return sample.frames
-        return sample.chunks * sample.chunk_frames * self.stride[0]
+        return self.pixel_frames_of(sample.chunks * sample.chunk_frames)
+
+    def pixel_frames_of(self, latent_frames: int) -> int:
+        """Pixel frames of the first latent frames of a video.
+
+        A causal decoder has nothing before the first latent frame, and makes one pixel frame of it.
+
+        >>> wan = DiffusionTransformer(text="none", channels=16)
+        >>> wan.pixel_frames_of(3), wan.pixel_frames_of(6)
+        (9, 21)
+        """
+        if self.causal_decoder:
+            return 1 + (latent_frames - 1) * self.stride[0]
+        return latent_frames * self.stride[0]
 
     def check(self, sample: Sample) -> None:
         """Refuse a sample that the network cannot make.
@@ -189,16 +234,21 @@ class DiffusionTransformer(GrownSection):
             FieldError: Sides or frames that strides and patches do not divide.
         """
         stride = self.stride[0]
-        if sample.chunk_frames is None and (sample.frames - 1) % stride:
-            lower = sample.frames - (sample.frames - 1) % stride
-            problem = f"{sample.frames} is not 1 + a multiple of {stride}, the stride in time"
-            raise FieldError("frames", problem, f"give {lower} or {lower + stride}")
+        alone = int(self.causal_decoder)
+        too_many = (sample.frames - alone) % stride
+        if sample.chunk_frames is None and too_many:
+            lower = sample.frames - too_many
+            multiple = f"1 + a multiple of {stride}" if alone else f"a multiple of {stride}"
+            problem = f"{sample.frames} is not {multiple}, the stride in time"
+            cure = f"give {lower} or {lower + stride}" if lower else f"give {stride}"
+            raise FieldError("frames", problem, cure)
         if sample.chunk_frames is not None and sample.chunk_frames % self.patch[0]:
             problem = f"{sample.chunk_frames} is no multiple of {self.patch[0]}, a token's frames"
             raise FieldError("chunk_frames", problem, "give a multiple")
-        if sample.chunk_frames is not None and self.attention == "alternating":
-            problem = "makes chunks, which alternating attention does not do"
-            raise FieldError("chunk_frames", problem, "leave it out")
+        keeps_keys = sample.chunk_frames is not None and sample.cache != "none"
+        if keeps_keys and self.attention == "alternating":
+            problem = "makes chunks over a cache, which alternating attention does not do"
+            raise FieldError("chunk_frames", problem, "say cache: none, or leave it out")
         for field, axis in (("height", 1), ("width", 2)):
             unit = self.stride[axis] * self.patch[axis]
             check_side(field, getattr(sample, field), unit)
@@ -232,9 +282,10 @@ class DiffusionTransformer(GrownSection):
         """A layer has weights of their own for text and image tokens."""
         return self.text == "streams" and layer < self.dual_blocks
 
-    def is_single(self, layer: int) -> bool:
-        """A layer takes attention and MLP side by side."""
-        return self.text == "streams" and layer >= self.dual_blocks
+    def is_fused(self, layer: int) -> bool:
+        """A layer takes attention and MLP side by side, in products that both share."""
+        is_single = self.text == "streams" and layer >= self.dual_blocks
+        return is_single and self.single_stream == "fused"
 
     # ---------------------------------------------------------------- parameters
 

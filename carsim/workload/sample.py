@@ -218,6 +218,15 @@ class Sample(GrownSection):
         return self.steps + writes_keys
 
     @property
+    def stated_s(self) -> float:
+        """Stated seconds of a sample: its text encoder, and the pixel decoder of all its chunks.
+
+        >>> Sample(height=16, width=16, chunk_frames=1, chunks=3, decoder_s=2.0).stated_s
+        6.0
+        """
+        return self.encoder_s + self.chunks * self.decoder_s
+
+    @property
     def in_flight(self) -> int:
         """Chunks that pass a forward together, but for the first and last forwards."""
         return max(self.rolling, self.pipelined)

@@ -179,6 +179,18 @@ def test_bounds_of_power_and_traffic_hold(tmp_path: Path, model: dict[str, Any])
     check_bounds(study_of(tmp_path, model, axes, objectives=goals, workload=work))
 
 
+@pytest.mark.parametrize("metric", ["expected_seconds_per_video", "expected_frames_per_s_low"])
+@pytest.mark.parametrize("field", ["encoder_s", "decoder_s"])
+def test_bounds_of_expected_figures_hold_with_stated_seconds(
+    tmp_path: Path, metric: str, field: str
+) -> None:
+    # Stated seconds are most of the time; a bound that multiplies them by the factor is too high.
+    sample = {**CHUNKS["sample"], field: 1.0}
+    axes = {"machine.array.rows": [2, 32], "machine.cores": [1, 3]}
+    study = study_of(tmp_path, {**CHUNKS, "sample": sample}, axes, objectives=[metric])
+    assert check_bounds(study) > 0.99
+
+
 def test_a_small_grid_equals_its_enumeration_and_bounds_are_near(tmp_path: Path) -> None:
     axes = {
         "machine.array.rows": [4, 32],

@@ -15,7 +15,7 @@ from carsim.hardware.expected import (
 )
 from carsim.hardware.overheads import CalibrationRecord, Overheads
 from carsim.metrics import INTERVALS, METRICS, figures
-from carsim.metrics.table import EXPECTED, expected_scale
+from carsim.metrics.table import EXPECTED, Shares, expected_scale
 from carsim.runs.pipeline import run
 from carsim.workload.workload import workload_of
 
@@ -160,8 +160,8 @@ def test_a_rate_is_divided_by_what_a_time_is_multiplied_with() -> None:
     assert expected_scale(design.expected, "higher", "low") == 1 / known.high
     assert expected_scale(design.expected, "higher", "value") == 1 / known.factor
     # Memories that are at 95 % of their peak cannot make a board faster than 1 / 0.95 times.
-    assert expected_scale(design.expected, "lower", "low", at_peak=0.95) == 0.95
-    assert expected_scale(design.expected, "higher", "high", at_peak=0.95) == 1 / 0.95
+    assert expected_scale(design.expected, "lower", "low", Shares(at_peak=0.95)) == 0.95
+    assert expected_scale(design.expected, "higher", "high", Shares(at_peak=0.95)) == 1 / 0.95
     assert len(EXPECTED) == 6
 
 

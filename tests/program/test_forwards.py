@@ -30,6 +30,7 @@ from carsim.machine.plan import Plan
 from carsim.metrics import PHASES, figures
 from carsim.program.diffusion import AttendAll, ForwardMlp
 from carsim.program.sample import forward_macs
+from carsim.report.explain import explained
 from carsim.report.run_tables import limits_table, phase_name
 from carsim.report.screen import Fact, first_screen
 from carsim.report.stored import stored
@@ -80,7 +81,7 @@ def test_counts_are_the_published_ones() -> None:
     part = validate_diffusion()
     assert part.ok, part.failures
     counted = [group for group in part.groups if group.title in ("operations", "parameters")]
-    assert sum(len(group.rows) for group in counted) == 25
+    assert sum(len(group.rows) for group in counted) == 27
 
 
 def test_products_of_a_forward_take_94_s_at_the_peak_of_a_zcu102() -> None:
@@ -267,6 +268,26 @@ def test_what_a_terminal_prints_of_a_network(preset: str) -> None:
     assert limits_table(stored(report)).rows
 
 
+def test_latent_frames_with_noise_levels_of_their_own_are_modulated_apart() -> None:
+    model = preset_model("dit_xl2")
+    assert model.network is not None
+    raw = model.model_dump()
+    raw["network"] |= {"stride": (1, 8, 8)}
+    raw["sample"] |= {"frames": 5}
+    together = forward_macs(type(model).model_validate(raw))
+    raw["network"]["timesteps"] = "frame"
+    apart = forward_macs(type(model).model_validate(raw))
+    d = 1152
+    # Each of the 28 layers has a product of d -> 6 d, of one row or of five.
+    assert together["modulation"] == 28 * 6 * d * d
+    assert apart["modulation"] == 5 * together["modulation"]
+    # So have the embedding of the time (256 -> d -> d), and d -> 2 d before the patches.
+    assert apart["enter"] - together["enter"] == 4 * (256 * d + d * d)
+    assert apart["leave"] - together["leave"] == 4 * 2 * d * d
+    others = together.keys() - {"modulation", "enter", "leave"}
+    assert all(apart[name] == together[name] for name in others)
+
+
 def test_frames_per_second_and_the_first_frame_are_those_of_pixels() -> None:
     report = run(
         for_work(load_design("asic_7nm_hbm3"), workload_of("chunks:longlive_1.3b,chunks=2")),
@@ -280,9 +301,34 @@ def test_frames_per_second_and_the_first_frame_are_those_of_pixels() -> None:
     figures_of_row = figures(row, report)
     assert figures_of_row["first_frame_s"] == row.first_token_s
     assert figures_of_row["first_token_s"] is None  # a network emits no tokens
-    assert figures_of_row["frames_per_s"] == pytest.approx(2 * 3 * 4 / row.latency_s)
+    # The first of six latent frames becomes one pixel frame, the others four each.
+    assert figures_of_row["frames_per_s"] == pytest.approx((1 + 5 * 4) / row.latency_s)
     phases = [value for name, value in figures_of_row.items() if name.removesuffix("_s") in PHASES]
     assert sum(filter(None, phases)) == pytest.approx(row.latency_s)
+
+
+@pytest.mark.parametrize("work", ["diffusion:wan2.1_1.3b,64x64,frames=5,steps=2", "chunks"])
+def test_the_factor_of_the_expected_time_leaves_stated_seconds_as_they_are(work: str) -> None:
+    text = work if "wan" in work else "chunks:longlive_1.3b,64x64,chunks=3"
+    design = for_work(load_design("asic_7nm_hbm3"), workload_of(text))
+    without = run(design, what_if=False, allow_misfit=True)
+    changes = {"model.sample.encoder_s": 5.0, "model.sample.decoder_s": 2.0}
+    stated_run = run(override(design, changes), what_if=False, allow_misfit=True)
+    stated_s = 5.0 + 2.0 * (3 if work == "chunks" else 1)
+    before = figures(without.chosen, without)
+    after = figures(stated_run.chosen, stated_run)
+    ends = ("", "_low", "_high")
+    for name in ("seconds_per_video", *(f"expected_seconds_per_video{end}" for end in ends)):
+        assert after[name] == pytest.approx(before[name] + stated_s)
+    rate = after["frames_per_s"] * after["seconds_per_video"] / after["expected_seconds_per_video"]
+    assert after["expected_frames_per_s"] == pytest.approx(rate)
+    lines = explained(stored(stated_run))
+    equations = next(line for line in lines if line.label == "expected").equations
+    printed = [equation for equation in equations if equation.printed is not None]
+    assert len(printed) == 3
+    for equation in printed:
+        assert equation.formula.endswith("+ stated")
+        assert equation.value == pytest.approx(equation.printed)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from carsim import InputError, load_design, override, run
+from carsim.base.section import FieldError
 from carsim.cost.capacity import cache_bytes
 from carsim.design import Design
 from carsim.design.load import for_work
@@ -20,6 +21,7 @@ from carsim.runs.report import Report
 from carsim.runs.rollout import chunk_figures
 from carsim.validate.preset_counts import preset_model
 from carsim.workload.forwards import Forward, forwards_of
+from carsim.workload.network import DiffusionTransformer
 from carsim.workload.sample import Sample
 from carsim.workload.workload import Workload, workload_of
 
@@ -182,7 +184,8 @@ def test_chunks_add_up_to_the_run(fields: str, tmp_path: Path) -> None:
     metrics = figures(row, report)
     assert metrics["last_chunk_s"] == pytest.approx(last.seconds)
     assert metrics["kv_cache_gb"] == pytest.approx(chunks[-1].kv_cache_gb)
-    assert [chunk.frames for chunk in chunks] == list(range(12, 145, 12))
+    # Three latent frames become nine pixel frames in the first chunk, and twelve in later ones.
+    assert [chunk.frames for chunk in chunks] == list(range(9, 142, 12))
     assert np.all(np.diff([chunk.kv_cache_gb for chunk in chunks]) >= 0)
     names = save_report(report, tmp_path / "run")
     assert "chunks.csv" in names
@@ -196,8 +199,21 @@ def test_chunks_of_a_batch_count_the_frames_of_all_its_videos() -> None:
     design = override(for_work(load_design("asic_7nm_hbm3"), work), {"policy.batch": 3})
     report = run(design, what_if=False, allow_misfit=True)
     assert report.chosen.batches.videos_per_batch == 3
-    for chunk in chunk_figures(report):
-        assert chunk.frames_per_s == pytest.approx(3 * 12 / chunk.seconds)
+    first, second = chunk_figures(report)
+    assert first.frames_per_s == pytest.approx(3 * 9 / first.seconds)
+    assert second.frames_per_s == pytest.approx(3 * 12 / second.seconds)
+
+
+def test_a_pixel_decoder_that_is_not_causal_makes_as_many_frames_of_the_first() -> None:
+    magi = preset_model("magi1_4.5b")
+    assert isinstance(magi.network, DiffusionTransformer)
+    assert magi.sample is not None
+    assert magi.network.pixel_frames(magi.sample) == 96  # 24 latent frames, as published
+    whole = Sample(height=720, width=720, frames=96)
+    assert magi.network.latent_frames(whole) == 24
+    magi.network.check(whole)
+    with pytest.raises(FieldError, match=r"97 is not a multiple of 4.*96 or 100"):
+        magi.network.check(whole.model_copy(update={"frames": 97}))
 
 
 @pytest.mark.parametrize("window", [None, 4, 5, 7])

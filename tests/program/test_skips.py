@@ -31,6 +31,7 @@ from carsim.report.run_tables import phase_name
 from carsim.report.screen import policy_name
 from carsim.report.stored import StoredRun, stored
 from carsim.testing import check_kind
+from carsim.testing.contracts import untested
 from carsim.workload.geometry import Video
 
 RULES_AT_Q = [rule for rule in RULES if rule.point == "q"]
@@ -424,6 +425,40 @@ def test_a_skip_of_later_layers_keeps_its_contract() -> None:
     assert "a block of some layer is skipped; layers 0 to 255 were tried" in problem
 
 
+class SkipCross(Skip):
+    """Cross-attention, which decoders do not have."""
+
+    label = "cross-attention"
+    decides_before = True
+    kind: Literal["cross_attention"] = "cross_attention"
+
+    def mark(self, layer: Layer, number: int) -> Layer:
+        return skip(layer, "cross", holds=["cross"])
+
+
+def test_a_skip_of_networks_alone_is_tested_there() -> None:
+    assert check_kind("skip", SkipCross()) == []
+    refused = untested("skip", SkipCross())
+    assert list(refused) == ["a decoder", "an image with text in its sequence"]
+    assert set(refused.values()) == {"no block 'cross'"}
+
+
+def test_a_skip_of_networks_that_breaks_its_contract_is_found() -> None:
+    class Fickle(SkipCross):
+        def mark(self, layer: Layer, number: int) -> Layer:
+            marked = super().mark(layer, number)
+            last = replace(marked[-1], tokens=1)
+            return (*marked[:-1], last)
+
+    class Nowhere(SkipCross):
+        def mark(self, layer: Layer, number: int) -> Layer:
+            return skip(layer, "moon", holds=["moon"])
+
+    assert any("marks change nothing but" in problem for problem in check_kind("skip", Fickle()))
+    (problem, *_) = check_kind("skip", Nowhere())
+    assert "a decoder or a network can be marked (a decoder: no block 'moon'" in problem
+
+
 def test_a_skip_that_changes_a_block_breaks_its_contract() -> None:
     class Narrow(Skip):
         label = "narrow"
@@ -432,7 +467,7 @@ def test_a_skip_that_changes_a_block_breaks_its_contract() -> None:
         def mark(self, layer: Layer, number: int) -> Layer:
             marked = skip(layer, "attention", "output", holds=["output"])
             return tuple(
-                replace(block, window=1) if block.name == "attention" else block for block in marked
+                replace(block, window=1) if hasattr(block, "window") else block for block in marked
             )
 
     (problem,) = check_kind("skip", Narrow())

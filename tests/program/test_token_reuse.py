@@ -40,10 +40,13 @@ from carsim.machine.arrays import MachineArrays
 from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
 from carsim.machine.token_batches import TokenBatches
+from carsim.program.sample import forward_macs
 from carsim.workload.sample import Sample
 from carsim.workload.workload import Workload, workload_of
 
 LONGLIVE = "chunks:longlive_1.3b,chunks=2,replay=0.6"
+
+FLUX = "diffusion:flux1_dev,1024x1024,steps=3"
 
 
 def reused_tokens(work: str) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -178,6 +181,28 @@ def test_without_dealing_the_cores_of_the_first_frame_set_the_pace() -> None:
     assert dealt.cycles < dense.cycles
 
 
+def test_single_stream_layers_whose_mlp_is_apart_skip_it_alone() -> None:
+    work = FLUX + ",replay=0.5"
+    fused = for_work(load_design("asic_7nm_hbm3"), workload_of(work))
+    apart = override(fused, {"model.network.single_stream": "apart"})
+    report = run(apart, workload=work, what_if=False, allow_misfit=True)
+    assert apart.model.parameters == fused.model.parameters
+    dense = report.rows[0].simulation.totals
+    own = report.chosen.simulation.totals
+    fused_macs = forward_macs(fused.model)
+    apart_macs = forward_macs(apart.model)
+    # The same matrices, cut: 38 layers of 512 text and 4,096 image tokens.
+    of_mlps = 38 * (512 + 4096) * 2 * 3072 * 12288
+    assert apart_macs["mlp"] == fused_macs["mlp"] + of_mlps
+    assert sum(apart_macs.values()) == sum(fused_macs.values())
+    trace = stated_trace(workload_of(work), apart.model, 1)
+    assert trace.reused is not None
+    skipped = (dense["mlp"].macs - own["mlp"].macs) / (2 * 3072 * 12288)
+    # In dual layers, tokens that compute count as text and image in proportion, rounded up.
+    assert skipped == pytest.approx(int(trace.reused.sum()), rel=1e-3)
+    assert own["output"].macs == dense["output"].macs
+
+
 # ------------------------------------------------------------------ the walk
 
 
@@ -189,8 +214,9 @@ def token_decisions(draw: st.DrawFn) -> tuple[Design, Batches]:
     assert network is not None
     assert sample is not None
     kinds = ["mlp", "attention", "attention_too", "every_module"]
-    if network.text == "streams":  # type: ignore[union-attr]
-        kinds = ["attention", "every_module"]
+    layers = range(design.model.body.n_layers)
+    if any(network.is_fused(layer) for layer in layers):  # type: ignore[union-attr]
+        kinds = ["every_module"]
     kind = draw(st.sampled_from(kinds))
     schedule = draw(st.sampled_from(["static", "drs"]))
     design = override(design, {"policy.skip": {"kind": kind}, "policy.schedule": schedule})
@@ -302,6 +328,9 @@ def test_a_trace_of_ranges_is_read_back_and_checked(tmp_path: Path) -> None:
         (LONGLIVE, {"skip": {"kind": "every_module"}}, "leaves out keys and values"),
         (LONGLIVE + ",source=step", {"skip": {"kind": "all_layers"}}, "layer by layer"),
         (LONGLIVE + ",source=step", {"skip": {"kind": "attention"}}, "decide earlier"),
+        (FLUX + ",replay=0.5", {}, "in layers 19 to 56; set model.network.single_stream=apart"),
+        (FLUX + ",every=2", {"skip": {"kind": "mlp"}}, "or take every_module or by_module"),
+        (FLUX + ",every=2", {"skip": {"kind": "attention"}}, "attention or MLP alone"),
     ],
 )
 def test_bad_reuse_gets_one_line(work: str, policy: dict[str, Any], problem: str) -> None:

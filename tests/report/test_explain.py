@@ -6,7 +6,7 @@ import pytest
 from tiny import MISFIT, tiny_report
 
 from carsim.report.explain import Equation, document, explained, explanation
-from carsim.report.screen import facts
+from carsim.report.screen import effects, facts
 from carsim.report.stored import StoredRun, stored
 from carsim.runs.pipeline import run
 
@@ -67,3 +67,15 @@ def test_every_line_of_the_screen_is_explained(a_run: StoredRun) -> None:
     printed = "\n".join(fact.text for fact in explanation(a_run))
     assert printed.count("cores x rows x columns") == 1
     assert "time of a step's bytes at the sustained rate" in printed
+
+
+def test_effects_of_ten_percent_are_named_as_on_the_screen(a_run: StoredRun) -> None:
+    (line,) = (line for line in explained(a_run) if line.label == "10 % more")
+    named = [equation.figure for equation in line.equations]
+    for fact in effects(a_run):
+        assert fact.text in line.text
+        beginning = "prompt: " if "prompt" in fact.label else ""
+        changes = fact.text.removeprefix("new tokens: ").partition(";")[0].split(", ")
+        for change in changes:
+            if re.search(r"[+-][\d.]+ %$", change):  # others change nothing
+                assert f"{beginning}{change}, scaled to 10 %" in named

@@ -2,13 +2,15 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tiny import MISFIT, tiny_report
 
 from carsim.account.limits import PhaseLimit
 from carsim.base.text import Fact, Table
-from carsim.design import load_design
+from carsim.design import load_design, override
+from carsim.design.load import for_work
 from carsim.metrics import METRICS
 from carsim.report.figures.utilisation import utilisation_frame, utilisation_plot
 from carsim.report.run_tables import asked
@@ -28,6 +30,7 @@ from carsim.report.screen import (
 from carsim.report.stored import StoredRun, stored
 from carsim.runs.pipeline import run
 from carsim.runs.timeline import usage_by_step
+from carsim.workload.workload import workload_of
 
 
 @pytest.fixture(scope="module")
@@ -235,6 +238,34 @@ def test_trust_is_the_coverage_of_other_systems(zcu102: StoredRun) -> None:
     assert trust(zcu102).text.startswith(f"{known.inside} of {known.tested} held-out speeds")
     without = known.model_copy(update={"tested": 0})
     assert trust(zcu102.model_copy(update={"expected": without})).text == "no claim on quality"
+
+
+@pytest.mark.parametrize(
+    ("changes", "differences"),
+    [
+        ({}, "weights of 8 bits, activations of 8 bits, keys and values of 8 bits"),
+        (
+            {"model.weights.bits": 4, "policy.attention": {"kind": "draft", "keep": 0.5}},
+            "weights of 4 bits and draft attention",
+        ),
+        ({"model.weights.bits": 16}, ""),
+    ],
+)
+def test_bits_and_attention_without_a_published_forward_are_named(
+    changes: dict[str, Any], differences: str
+) -> None:
+    work = "diffusion:wan2.1_1.3b,64x64,frames=5,steps=2"
+    design = for_work(load_design("h100sxm"), workload_of(work))
+    if changes:
+        sixteen = {f"model.{noun}.bits": 16 for noun in ("kv", "activations")}
+        design = override(design, {**sixteen, **changes})
+    report = stored(run(design, workload=work, what_if=False, allow_misfit=True))
+    of_trust = trust(report).text
+    of_notes = " ".join(report.notes)
+    assert ("16 bits and dense attention, not " in of_trust) == bool(differences)
+    assert differences in of_trust
+    assert ("16-bit values and dense attention" in of_notes) == bool(differences)
+    assert differences in of_notes
 
 
 def test_commands_can_be_pasted(zcu102: StoredRun) -> None:

@@ -187,7 +187,7 @@ def captured(trace: Trace) -> Decisions:
     return Decisions(
         replay=trace.replay,
         source=trace.meta.origin,
-        label=trace.meta.made_up or f"captured in {trace.name} at {trace.meta.tau_text}",
+        label=trace.meta.assumed or f"captured in {trace.name} at {trace.meta.tau_text}",
         pairs=trace.meta.guidance_pairs,
         scope=trace.meta.decision_scope,
         reads=trace.reads,
@@ -216,8 +216,8 @@ def rethreshold(trace: Trace, tau: float | Sequence[float]) -> Decisions:
             the trace holds no scores.
     """
     trace = as_own(trace)
-    if trace.meta.made_up:
-        problem = f"decisions ({trace.meta.made_up}) hold no scores to compare a tau with"
+    if trace.meta.assumed:
+        problem = f"decisions ({trace.meta.assumed}) hold no scores to compare a tau with"
         raise InputError("policy.tau", problem, "take 'captured', or a captured trace")
     captured_taus = trace.meta.tau_per_layer
     exempt = [threshold == np.inf for threshold in captured_taus]

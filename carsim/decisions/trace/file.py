@@ -252,13 +252,13 @@ class Trace:
     @property
     def name(self) -> str:
         """File name for labels."""
-        return self.path.name if self.path else self.meta.made_up or "unsaved trace"
+        return self.path.name if self.path else self.meta.assumed or "unsaved trace"
 
     @property
     def title(self) -> str:
         """The name, and what its decisions are if no decoder made them."""
-        made_up = self.meta.made_up
-        return f"{self.name}: {made_up}" if made_up and self.path else self.name
+        assumed = self.meta.assumed
+        return f"{self.name}: {assumed}" if assumed and self.path else self.name
 
     @property
     def size(self) -> str:
@@ -411,7 +411,7 @@ def as_own(trace: Trace) -> Trace:
     """
     if not trace.contradicts_scores:
         return trace
-    was = trace.meta.made_up or f"what was decided at {trace.meta.tau_text}"
+    was = trace.meta.assumed or f"what was decided at {trace.meta.tau_text}"
     return Trace.from_decisions(trace.replay, trace, f"own decisions, changed from {was}")
 
 

@@ -409,8 +409,8 @@ class TraceMeta(TraceSection):
         return OWN_DECISIONS if "own_decisions" in self.content else "captured"
 
     @property
-    def made_up(self) -> str:
-        """Label of decisions that no decoder made; empty if one did."""
+    def assumed(self) -> str:
+        """Label of assumed decisions, which no decoder made; empty if one did."""
         labels = {
             SYNTHETIC: f"{SYNTHETIC}, {self.content.get('synthetic')}",
             STATED: f"{STATED}: {self.content.get('stated')}",
@@ -421,7 +421,7 @@ class TraceMeta(TraceSection):
     @property
     def method(self) -> str:
         """Name of decoding with these decisions, in tables: the user's label, or the rule's."""
-        return shortened(self.made_up) if self.origin == OWN_DECISIONS else self.rule.method
+        return shortened(self.assumed) if self.origin == OWN_DECISIONS else self.rule.method
 
     @property
     def never_replays(self) -> bool:
@@ -436,7 +436,7 @@ class TraceMeta(TraceSection):
     @property
     def tau_text(self) -> str:
         """The threshold as a phrase for labels, or the label of decisions that came without."""
-        return self.made_up or self.replay.tau_text
+        return self.assumed or self.replay.tau_text
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

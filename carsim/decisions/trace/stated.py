@@ -181,7 +181,7 @@ def _replays(
     shape = DecisionShape(meta.n_steps, model.body.n_layers, batch)
     replay = draw(ratio, assumed, video.n_frames, shape, seed)
     replay[: rule.first_frame * video.tokens_per_frame] = False
-    return _hashed(unscored(replay, meta, meta.made_up))
+    return _hashed(unscored(replay, meta, meta.assumed))
 
 
 def _rule_of(name: str) -> ReplayRule:
@@ -228,7 +228,7 @@ def _sample_trace(workload: Workload, model: "Model", batch: int) -> Trace:
     computes = f"one of {workload.every} forwards computes, the others reuse it; {label}"
     meta = meta.model_copy(update={"content": {**meta.content, "stated": computes}})
     replay = np.broadcast_to(reuses[:, None, None], shape)
-    trace = unscored(replay, meta, meta.made_up)
+    trace = unscored(replay, meta, meta.assumed)
     return _hashed(_with_modules(trace, workload, sample))
 
 
@@ -262,7 +262,7 @@ def _range_trace(workload: Workload, model: "Model", meta: TraceMeta, of_sample:
         "schema_version": WIDER_VERSION,
     }
     meta = meta.model_copy(update=changes)
-    return unscored(wholly_reused(ranges), meta, meta.made_up, reused=ranges.reused)
+    return unscored(wholly_reused(ranges), meta, meta.assumed, reused=ranges.reused)
 
 
 def _with_modules(trace: Trace, workload: Workload, sample: "Sample") -> Trace:

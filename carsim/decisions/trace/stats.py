@@ -113,7 +113,7 @@ def trace_stats(trace: Trace) -> TraceStats:
     can_replay = [tau is not None and tau < math.inf for tau in trace.meta.tau_per_layer]
     deciding = eligible[:, can_replay]
     scores = np.empty(0)
-    if not trace.meta.made_up:
+    if not trace.meta.assumed:
         scores = trace.tas[np.isfinite(trace.tas)].astype(np.float64)
     pairs = trace.meta.guidance_pairs
     clips = [pair[0] for pair in pairs] if pairs else list(range(trace.n_rows))

@@ -21,8 +21,9 @@ class SkipByModule(Skip):
     It is what Pyramid Attention Broadcast (arXiv 2408.12588) does: a workload says
     ``every=2,cross_every=5,mlp_every=3``. Self-attention follows the decision of the trace,
     cross-attention the one named ``cross``, the MLP the one named ``mlp``; a module whose decision
-    a trace lacks computes always. The output of each module is held for all tokens. In a decoder,
-    self-attention and MLP follow the decision of the trace.
+    a trace lacks computes always. The output of each module is held for all tokens. Where
+    attention and MLP have their products together (FLUX), both follow the decision of the trace.
+    In a decoder, self-attention and MLP follow the decision of the trace.
     """
 
     label: ClassVar[str] = "modules"
