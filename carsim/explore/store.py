@@ -42,7 +42,7 @@ from carsim.explore.code import code_sha256, plugin_gap_of
 from carsim.explore.evaluate import Row
 from carsim.explore.points import Point, changes_of
 from carsim.explore.shards import ALL_POINTS
-from carsim.explore.study import Study, result_columns, value_of
+from carsim.explore.study import Study, load_study, result_columns, value_of
 
 STORE_FILE = "store.txt"
 LOCK_FILE = "store.lock"
@@ -592,3 +592,41 @@ def open_store(folder: str | Path) -> Store:
             raise InputError(str(folder), "has no result yet", cure)
         raise InputError(str(folder), f"holds no {STORE_FILE}", "name the folder of a sweep")
     return Store(path)
+
+
+def loaded_study(folder: Path, file: Path | None = None) -> Study:
+    """The study of a folder, from its file or from the copy in the folder.
+
+    Args:
+        folder: The folder.
+        file: File of the study, whose design and traces lie beside it; None for the copy.
+
+    Raises:
+        InputError: The study cannot be loaded.
+    """
+    try:
+        return load_study(file or folder / STUDY_FILE)
+    except InputError as error:
+        if file is not None:
+            raise
+        cure = "name the file of the study with --study, as its design and traces lie beside it"
+        raise InputError(error.place, error.problem, cure) from None
+
+
+def study_of_folder(folder: Path, file: Path | None = None) -> Study:
+    """The study of a folder, which must be the one that its store is of.
+
+    Args:
+        folder: The folder.
+        file: File of the study, as of :func:`loaded_study`.
+
+    Raises:
+        InputError: The study cannot be loaded, or is another one.
+    """
+    study = loaded_study(folder, file)
+    with open_store(folder) as store:
+        fingerprints = (study.fingerprint, study.lean.fingerprint)
+        if store.facts["fingerprint"] not in fingerprints:
+            problem = OTHER_STUDY.format(**store.facts)
+            raise InputError(str(folder), problem, "name the file of its study with --study")
+    return study

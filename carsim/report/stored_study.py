@@ -14,6 +14,7 @@ from carsim.explore.expression import Expression
 from carsim.explore.frame import frame_of
 from carsim.explore.pareto import directions, families, feasible, pareto
 from carsim.explore.store import Store, open_store
+from carsim.explore.study import Study
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +40,7 @@ class StoredStudy:
         frame: All results, see :func:`carsim.explore.frame.frame_of`.
         damaged: Lines of the store that are damaged, whose results are lost.
         within: Share by which points may be worse that stand for others in a printed front.
+        robust: The study as loaded, if its front shall say how robust each point is; else None.
     """
 
     facts: Mapping[str, Any]
@@ -48,6 +50,7 @@ class StoredStudy:
     frame: "pd.DataFrame"
     damaged: tuple[str, ...] = ()
     within: float = 0.0
+    robust: Study | None = None
 
     @classmethod
     def of(cls, store: Store) -> "StoredStudy":
@@ -189,7 +192,7 @@ class StoredStudy:
         try:
             if self.objectives.items() < stored_objectives.items():
                 candidates = pareto(candidates, stored_objectives).drop(columns="knee")
-            return pareto(candidates, self.objectives)
+            return pareto(candidates, self.objectives, robust=self.robust)
         except InputError as error:
             if error.place == "objectives":  # nothing counts
                 return self.counted.head(0).assign(knee=False)
