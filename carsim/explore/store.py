@@ -24,9 +24,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from importlib.metadata import version
 from io import BytesIO
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -263,6 +264,20 @@ class Store(AbstractContextManager["Store"]):
             _, _, _, ordinal, _, values, cells = line.split(b"\t")
             yield int(ordinal), from_json(values), from_json(cells)
 
+    def sha256(self) -> str | None:
+        """SHA-256 of its file, in hexadecimal; None if reading the file gives other results.
+
+        It does if lines are damaged, if others write to it, or if failed results that a sweep has
+        forgotten are still in it.
+        """
+        if self.path is None:
+            return None
+        with Store(self.path) as stored:
+            if stored.damaged or stored._line_of != self._line_of or stored.facts != self.facts:
+                return None
+        with self.path.open("rb") as file:
+            return file_digest(file, "sha256").hexdigest()
+
     def sound_lines(self) -> Iterator[tuple[str, str, bytes]]:
         """(Identity, status, line) of all points that have a result, failed ones included.
 
@@ -321,12 +336,12 @@ class Store(AbstractContextManager["Store"]):
         """Take in the facts, and find the last sound line of each point."""
         self._file.seek(0)
         first = self._file.readline(MOST_BYTES)
-        facts = _sound(first)
+        facts = read_facts(first)
         if facts is None:
             problem = "is no store of carsim, or its first line is damaged"
             cure = "restore a copy of it, or name another folder"
             raise InputError(str(self.path), problem, cure)
-        self.facts = json.loads(facts)
+        self.facts = facts
         schema = self.facts["schema"]
         if schema != SCHEMA:
             problem = f"is a store of schema {shown(schema)}; this carsim has {SCHEMA}"
@@ -363,9 +378,20 @@ class Store(AbstractContextManager["Store"]):
 
     def _lines(self, *, with_nowhere: bool = True) -> Iterator[bytes]:
         """The line of each point, by ordinal; those without a place in the study come first."""
-        for line in sorted(self._line_of.values()):
-            if with_nowhere or line.ordinal != NOWHERE:
-                yield self._bytes_at(line)
+        lines = sorted(self._line_of.values())
+        with self._open_bytes() as text:
+            for line in lines:
+                if with_nowhere or line.ordinal != NOWHERE:
+                    yield text[line.begin : line.begin + line.size]
+
+    @contextmanager
+    def _open_bytes(self) -> Iterator["bytes | mmap"]:
+        """All bytes of the store. A file is mapped: 100,000 lines take 0.1 s, and 0.4 s by seek."""
+        if isinstance(self._file, BytesIO):
+            yield self._file.getvalue()
+            return
+        with mmap(self._file.fileno(), 0, access=ACCESS_READ) as text:
+            yield text
 
     def _bytes_at(self, line: _StoredLine) -> bytes:
         """The text of one line, with its checksum and its end."""
@@ -476,6 +502,12 @@ def _copy_study(study: Study, store: Path) -> None:
         copy.write_text(study.text, encoding="utf-8")
     except OSError as error:
         raise unwritable(copy, error) from None
+
+
+def read_facts(first_line: bytes) -> dict[str, Any] | None:
+    """Facts of a store, from its first line; None if that is damaged."""
+    text = _sound(first_line)
+    return None if text is None else json.loads(text)
 
 
 def checksum(text: bytes) -> bytes:
