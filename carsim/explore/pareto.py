@@ -92,6 +92,7 @@ def _robust_shares(
     from carsim.explore.robust import robust_shares
     from carsim.explore.study import Study, load_study
 
+    _check_column(candidates, "point", "`robust`")
     study = study if isinstance(study, Study) else load_study(study)
     return robust_shares(study, candidates, on_front, signs)
 

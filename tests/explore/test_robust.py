@@ -187,6 +187,12 @@ def test_results_that_this_code_does_not_give_are_refused(swept: Path) -> None:
         carsim.pareto(frame, SECONDS_AND_JOULES, robust=swept / "study.yaml")
 
 
+def test_results_without_numbers_of_points_are_refused(swept: Path) -> None:
+    frame = carsim.sweep(swept / "study.yaml", workers=0).drop(columns="point")
+    with pytest.raises(InputError, match="'point' is no column of the results"):
+        carsim.pareto(frame, SECONDS_AND_JOULES, robust=swept / "study.yaml")
+
+
 def test_a_study_with_another_axis_is_refused(swept: Path, tmp_path: Path) -> None:
     frame = carsim.sweep(swept / "study.yaml", workers=0)
     other = make_study(tmp_path, axes={"machine.tile_kib": [1, 2]})
