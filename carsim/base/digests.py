@@ -22,6 +22,20 @@ def write_digests(folder: Path, names: Iterable[str], path: Path | None = None) 
     (path or folder / DIGESTS).write_text(lines, encoding="utf-8")
 
 
+def digest_of(folder: Path, name: str) -> str | None:
+    """The digest of a file that a folder states; None if it states none.
+
+    Raises:
+        OSError: The digests cannot be read.
+    """
+    text = (folder / DIGESTS).read_bytes().decode("utf-8", "replace")
+    for line in text.splitlines():
+        digest, _, stated_name = line.partition("  ")
+        if stated_name == name:
+            return digest
+    return None
+
+
 def problems(folder: Path, only: str | None = None) -> dict[str, str]:
     """Faults of each file of which a folder has a digest; an empty text: none.
 

@@ -27,13 +27,15 @@ def merge(folders: tuple[str, ...], out: str, as_json: bool) -> int | None:
     from carsim.explore.frame import export
     from carsim.explore.merge import merge as join
     from carsim.explore.merge import merged_manifest
-    from carsim.report.stored_study import read_study
+    from carsim.explore.store import open_store
+    from carsim.report.stored_study import StoredStudy
 
     joined = join(folders, out)
     ctx = click.get_current_context()
     merged_manifest(folders, Path(out), command_of(ctx, ctx.params, ["as_json"]))
-    study = read_study(Path(out))
-    files = export(study.frame, out)
+    with open_store(out) as store:
+        study = StoredStudy.of(store)
+        files = export(study.frame, out, store=store)
     status = 1 if study.counts["failed"] else None
     if as_json:
         document: dict[str, Any] = {"study": study.name, "points": joined.stored, **study.counts}

@@ -38,12 +38,14 @@ class FrontQuestion(NamedTuple):
         point: Number of the point whose command is printed; None for the knee.
         within: Share by which points may be better than the one that stands for them; None for
             that of the sweep.
+        robust: Say how robust each point of the front is.
     """
 
     objectives: Mapping[str, str] | None = None
     constraints: Sequence[str] = ()
     point: int | None = None
     within: float | None = None
+    robust: bool = False
 
 
 @click.command()
@@ -82,7 +84,7 @@ class FrontQuestion(NamedTuple):
 @click.option(
     "--study",
     metavar="FILE",
-    help="With --verify: the file of the study, if its design or traces lie beside it.",
+    help="With --verify or --robust: the file of the study, if its design or traces lie beside it.",
 )
 @click.option("--rescue", metavar="NEW", help="Copy what is sound of a damaged DIR to folder NEW.")
 @click.option("--front", is_flag=True, help="Show the Pareto front of a sweep or a search.")
@@ -113,6 +115,12 @@ class FrontQuestion(NamedTuple):
     help="Of a front: print one row for points that are better than it by at most this share in "
     "every objective, such as 0.01; what the sweep allowed if left out.",
 )
+@click.option(
+    "--robust",
+    is_flag=True,
+    help="Of a front or a page: add the share of draws of the constants of energy, bandwidth and "
+    "price in which a point is on the front.",
+)
 @JSON
 def report(folders: tuple[str, ...], out: str | None, as_json: bool, **options: Any) -> int | None:
     """Make one HTML page of what a run, a sweep or a search left in DIR.
@@ -128,6 +136,10 @@ def report(folders: tuple[str, ...], out: str | None, as_json: bool, **options: 
     point on the front that is nearest to the best of every objective, each scaled from the best to
     the worst of the front. Points that do not fit or were refused do not count; of points that are
     alike in every metric the first is shown. Nothing is written without --out.
+
+    With --robust, the uncertain constants of energy, bandwidth and price are drawn 1,000 times. A
+    draw serves all points, so that common errors cancel. A column says in which share of the draws
+    a point is on the front. Points near the front are simulated again for this.
 
     With --check, each file is compared with its checksum or with its digest in SHA256SUMS. With
     --rescue, what is sound goes to NEW, marked as rescued; RESCUED.txt says what is lost.
@@ -145,6 +157,7 @@ def report(folders: tuple[str, ...], out: str | None, as_json: bool, **options: 
         constraints=options["constraints"],
         point=options["point"],
         within=options["within"],
+        robust=options["robust"],
     )
     if options["plot"] is not None:
         _draw(folders, out, options, question)
@@ -153,24 +166,39 @@ def report(folders: tuple[str, ...], out: str | None, as_json: bool, **options: 
         raise click.UsageError("several DIR go with --plot")
     if as_json and not options["front"]:
         raise click.UsageError("--json goes with --front")
-    if options["study"] is not None and not options["verify"]:
-        raise click.UsageError("--study goes with --verify")
+    if options["study"] is not None and not (options["verify"] or options["robust"]):
+        raise click.UsageError("--study goes with --verify or --robust")
+    if options["robust"] and (options["verify"] or options["check"] or options["rescue"]):
+        raise click.UsageError("--robust goes with --front, or with a page")
     if options["verify"]:
         _verify(folders[0], options["study"])
         return None
     if options["check"] or options["rescue"]:
         return _check(Path(folders[0]), options["rescue"])
     if options["front"]:
-        _show_front(folders[0], question, out, as_json=as_json)
+        study_file = options["study"]
+        _show_front(folders[0], question, out, as_json=as_json, study_file=study_file)
         return None
-    if question != FrontQuestion():
+    if question._replace(robust=False) != FrontQuestion():
         raise click.UsageError("--objective, --constraint, --point and --within go with --front")
     from carsim.report.report import write_page
 
     with progress("reading") as tell:
-        page = write_page(folders[0], out, overwrite=options["overwrite"], progress=tell)
+        robust = None
+        if question.robust:
+            robust = _loaded(folders[0], options["study"])
+        page = write_page(
+            folders[0], out, overwrite=options["overwrite"], robust=robust, progress=tell
+        )
     say(f"Written to {page}")
     return None
+
+
+def _loaded(folder: str, study_file: str | None) -> "Study":
+    """The study of a folder, as loaded from its file or from the copy in the folder."""
+    from carsim.explore.store import study_of_folder
+
+    return study_of_folder(Path(folder), None if study_file is None else Path(study_file))
 
 
 def _verify(folder: str, study: str | None) -> None:
@@ -264,7 +292,14 @@ def _draw(
     say(f"Written to {figure}{caption}, and its numbers to {numbers}")
 
 
-def _show_front(folder: str, question: FrontQuestion, out: str | None, *, as_json: bool) -> None:
+def _show_front(
+    folder: str,
+    question: FrontQuestion,
+    out: str | None,
+    *,
+    as_json: bool,
+    study_file: str | None,
+) -> None:
     """Print the front of what a folder stores, and write it where that is asked for.
 
     Args:
@@ -272,6 +307,7 @@ def _show_front(folder: str, question: FrontQuestion, out: str | None, *, as_jso
         question: Objectives, constraints and point.
         out: Folder for the front as CSV; None for none.
         as_json: Print JSON.
+        study_file: File of the study, for robust fronts; None for the copy in the folder.
     """
     from carsim.explore.code import code_sha256
     from carsim.explore.pareto import pareto
@@ -281,6 +317,8 @@ def _show_front(folder: str, question: FrontQuestion, out: str | None, *, as_jso
     study = read_study(Path(folder)).seen(question.objectives, question.constraints)
     if question.within is not None:
         study = replace(study, within=question.within)
+    if question.robust:
+        study = replace(study, robust=_loaded(folder, study_file))
     if study.front.empty:
         pareto(study.frame, study.objectives, study.constraints)  # says why
     number = question.point
@@ -370,7 +408,7 @@ def _run_command(study: "StoredStudy", number: int) -> str:
         InputError: No such point.
     """
     from carsim.base.yaml_file import mapping_of
-    from carsim.explore.axis import PSEUDO_PATHS, parse_axis
+    from carsim.explore.axis import PSEUDO_PATHS, parse_axis, value_of_cell
     from carsim.explore.study import StudyFile
 
     rows = study.frame[study.frame["point"] == number]
@@ -381,9 +419,7 @@ def _run_command(study: "StoredStudy", number: int) -> str:
     for name, body in file.axes.items():
         axis = parse_axis(name, body, name)
         cell = rows[name].iloc[0]
-        # A value that is no number and no text stands as JSON in its cell.
-        value = next(value for value in axis.values if cell in (value, json.dumps(value)))
-        changes |= axis.changes(value)
+        changes |= axis.changes(value_of_cell(axis, cell))
     design = changes.pop("design")
     traces = changes.pop("trace")
     work = changes.pop("workload")

@@ -139,7 +139,7 @@ def show_results(
     processor_s = process_time()
     if has_workers:
         processor_s += done.processor_s  # that of other processes
-    files = export(stored.frame, out, study_manifest(study))
+    files = export(stored.frame, out, study_manifest(study), store)
     notes = list(_notes(stored, study, done))
     status = FAILED if counts["failed"] else None
     if as_json:

@@ -10,6 +10,7 @@ are compared under the same draws.
 """
 
 import zlib
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -63,5 +64,36 @@ def ratio_of(value: float, a: Draws, b: Draws) -> Ratio:
 
 def drawn(term: Term, draws: int = 10_000, seed: int = 0) -> Draws:
     """Draws of one term, float64[draws]."""
-    rng = np.random.default_rng([seed, zlib.crc32(term.name.encode())])
-    return np.interp(rng.random(draws), (0.0, 0.5, 1.0), (term.low, term.value, term.high))
+    shares = _shares(term.name, draws, seed)
+    return np.interp(shares, (0.0, 0.5, 1.0), (term.low, term.value, term.high))
+
+
+def slowdowns(
+    memory: str,
+    bandwidth_factors: tuple[float, float],
+    time_factors: tuple[float, float],
+    draws: int = 10_000,
+) -> Draws:
+    """Draws of a time over its value, as the bandwidth of a memory varies, float64[draws].
+
+    Between the three bandwidths that were simulated, time is linear in 1 / bandwidth.
+
+    Args:
+        memory: Name of the memory; times of designs with a memory of this name err together.
+        bandwidth_factors: Lowest and highest bandwidth over the expected one.
+        time_factors: Time at the highest and at the lowest bandwidth over the expected time.
+        draws: Number of draws.
+    """
+    lowest, highest = bandwidth_factors
+    fastest, slowest = time_factors
+    factor = drawn(Term(f"bandwidth of {memory}", lowest, 1.0, highest), draws)
+    return np.interp(1 / factor, (1 / highest, 1.0, 1 / lowest), (fastest, 1.0, slowest))
+
+
+@lru_cache(maxsize=256)
+def _shares(name: str, draws: int, seed: int) -> Draws:
+    """Uniform draws between 0 and 1 that belong to a name, float64[draws], not to be changed."""
+    rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
+    shares = rng.random(draws)
+    shares.flags.writeable = False
+    return shares

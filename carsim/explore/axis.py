@@ -76,6 +76,23 @@ class Axis:
         return dict(self.sets[value]) if self.sets is not None else {self.name: value}
 
 
+def value_of_cell(axis: Axis, cell: Any) -> Any:
+    """The value of an axis that a cell of a frame stands for.
+
+    Args:
+        axis: The axis.
+        cell: The value, or its JSON where no column holds all values of the axis.
+
+    Raises:
+        InputError: The axis has no such value.
+    """
+    for value in axis.values:
+        if cell in (value, json.dumps(value)):
+            return value
+    problem = f"has no value {shown(cell)}"
+    raise InputError(f"axis {axis.name}", problem, "name the study that the results are of")
+
+
 def parse_axis(name: str, raw: Any, place: str) -> Axis:
     """An axis from what a study says of it.
 

@@ -28,8 +28,8 @@ from carsim.explore.grid import Floats, GridStudy
 from carsim.explore.grid_bounds import GridBounds, grid_bounds
 from carsim.explore.pareto import directions, front
 from carsim.explore.points import Point, chunks_of, held_constraints
-from carsim.explore.store import CERTIFICATE, STUDY_FILE, Store, open_store
-from carsim.explore.study import Study, load_study
+from carsim.explore.store import CERTIFICATE, STUDY_FILE, Store, loaded_study, open_store
+from carsim.explore.study import Study
 
 SCHEMA = 1
 MOST_BYTES = 1 << 28
@@ -101,13 +101,7 @@ def verify(folder: Path, study_file: Path | None = None) -> Verified:
         gap = plugin_gap_of(store.facts)
     if gap is not None:
         raise InputError(path, gap.problem, gap.cure)
-    try:
-        study = load_study(study_file or folder / STUDY_FILE).lean
-    except InputError as error:
-        if study_file is not None:
-            raise
-        cure = "name the file of the study with --study, as its design and traces lie beside it"
-        raise InputError(error.place, error.problem, cure) from None
+    study = loaded_study(folder, study_file).lean
     with open_store(folder) as store:
         if store.damaged:
             raise _refusal(str(store.path), f"is damaged ({', '.join(store.damaged)})")

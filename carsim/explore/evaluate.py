@@ -117,6 +117,16 @@ class Evaluator:
             row["seconds"] = round(share, 4)
         return [{key: _plain(value) for key, value in row.items()} for row in rows]
 
+    def simulated(self, points: Sequence[Point]) -> list[tuple[RowResult, FitReport]]:
+        """The simulated row of each point, and the fit of its design.
+
+        Raises:
+            InputError: A point is refused.
+        """
+        fitted = [self._fitted(point.changes, None) for point in points]
+        rows = self.machines.rows(fitted)
+        return [(row, point.fit) for row, point in zip(rows, fitted, strict=True)]
+
     def asked(self, changes: Mapping[str, Any], design: Design | None = None) -> Asked:
         """Design, decisions and video of a point.
 

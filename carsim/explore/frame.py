@@ -16,6 +16,7 @@ from carsim.base.text import count
 from carsim.decisions.trace.meta import SYNTHETIC
 from carsim.explore.code import MANIFEST
 from carsim.explore.store import CERTIFICATE, STORE_FILE, STUDY_FILE, Store
+from carsim.explore.stored_copy import PARQUET_FILE, marked
 from carsim.explore.study import result_columns
 from carsim.metrics import METRICS
 from carsim.metrics.columns import csv_text
@@ -112,7 +113,7 @@ TEXTS = ("status", "reason", "limit", "decisions", "policy_name")
 """Columns of text; so are those whose names begin with one of these and ``_``."""
 
 
-def write_parquet(frame: "pd.DataFrame", path: Path) -> None:
+def write_parquet(frame: "pd.DataFrame", path: Path, store: Store | None = None) -> None:
     """Write a frame of results as Parquet.
 
     A column has the same type in all results of a study, also in a shard without any figure of it:
@@ -121,6 +122,8 @@ def write_parquet(frame: "pd.DataFrame", path: Path) -> None:
     Args:
         frame: The results, see :func:`frame_of`.
         path: The file.
+        store: The store of the results, which the file is marked with as a copy
+            (:mod:`carsim.explore.stored_copy`).
     """
     import pyarrow as pa
     from pyarrow.parquet import write_table
@@ -138,7 +141,8 @@ def write_parquet(frame: "pd.DataFrame", path: Path) -> None:
         fields.append(pa.field(name, kind))
     texts = [field.name for field in fields if pa.types.is_string(field.type)]
     table = frame.astype({name: object for name in texts if frame[name].isna().all()})
-    write_table(pa.Table.from_pandas(table, pa.schema(fields), preserve_index=False), path)
+    columns = pa.Table.from_pandas(table, pa.schema(fields), preserve_index=False)
+    write_table(columns if store is None else marked(columns, frame, store), path)
 
 
 def origin_note(frame: "pd.DataFrame") -> str:
@@ -162,7 +166,10 @@ def open_loop_points(frame: "pd.DataFrame") -> int:
 
 
 def export(
-    frame: "pd.DataFrame", folder: str | Path, manifest: Mapping[str, Any] | None = None
+    frame: "pd.DataFrame",
+    folder: str | Path,
+    manifest: Mapping[str, Any] | None = None,
+    store: Store | None = None,
 ) -> list[str]:
     """Write all results as CSV, and as Parquet where pyarrow is installed; each file as a whole.
 
@@ -170,6 +177,7 @@ def export(
         frame: The results.
         folder: Where they are written.
         manifest: What they depend on, written beside them.
+        store: The store of the results in this folder, which the next command need not parse.
 
     Returns:
         Names of the files.
@@ -182,8 +190,8 @@ def export(
     write_whole(folder / DIGESTS, lambda path: path.touch())
     files = ["points.csv"]
     if has_parquet():
-        files.insert(0, "points.parquet")
-        write_whole(folder / "points.parquet", lambda path: write_parquet(frame, path))
+        files.insert(0, PARQUET_FILE)
+        write_whole(folder / PARQUET_FILE, lambda path: write_parquet(frame, path, store))
     write_whole(folder / "points.csv", csv_text(frame))
     if manifest is not None:
         files.append(MANIFEST)

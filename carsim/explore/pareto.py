@@ -7,7 +7,8 @@ machine under several names: the front of a frame of carsim's metrics holds the 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ from carsim.metrics import METRICS
 if TYPE_CHECKING:
     import pandas as pd
 
+    from carsim.explore.study import Study
+
 Floats = NDArray[np.float64]
 
 
@@ -27,6 +30,8 @@ def pareto(
     frame: "pd.DataFrame",
     objectives: Mapping[str, str] | Sequence[str],
     constraints: Sequence[str] = (),
+    *,
+    robust: "Study | str | Path | Mapping[str, Any] | None" = None,
 ) -> "pd.DataFrame":
     """The Pareto front of a frame of results.
 
@@ -34,6 +39,10 @@ def pareto(
         frame: A row per point. Where it has a column ``status``, only rows that are ``ok`` count.
         objectives: Columns, each with ``min`` or ``max``; metrics of carsim may go without.
         constraints: Conditions over columns that points have to meet, such as ``dsp <= 2000``.
+        robust: The study of the results, a mapping of its file, or its file. With it, the front has
+            a column ``robust``: the share of draws of the uncertain constants of energy, bandwidth
+            and price in which the point is on the front. A draw serves all points
+            (:mod:`carsim.explore.robust`). Points near the front are simulated again for it.
 
     Returns:
         The rows of the front, best in the first objective first, with a column ``knee`` that is
@@ -41,7 +50,8 @@ def pareto(
         alike in all metrics the first.
 
     Raises:
-        InputError: No such column, no direction, or no point that counts.
+        InputError: No such column, no direction, or no point that counts. With ``robust``, an
+            objective whose interval is unknown, or results of another study or of other code.
     """
     signs = directions(objectives)
     for name in signs:
@@ -66,8 +76,25 @@ def pareto(
         best = best[~best.duplicated([name for name in METRICS if name in best])]
     values = best[list(signs)].to_numpy(np.float64) * np.array(list(signs.values()))
     best = best.assign(knee=np.arange(len(best)) == knee(values))
+    if robust is not None:
+        best = best.assign(robust=_robust_shares(robust, candidates, best, signs))
     first, sign = next(iter(signs.items()))
     return best.sort_values(first, ascending=sign > 0, kind="stable").reset_index(drop=True)
+
+
+def _robust_shares(
+    study: "Study | str | Path | Mapping[str, Any]",
+    candidates: "pd.DataFrame",
+    on_front: "pd.DataFrame",
+    signs: Mapping[str, int],
+) -> Floats:
+    """Share of draws in which each point of a front is on it, see :mod:`carsim.explore.robust`."""
+    from carsim.explore.robust import robust_shares
+    from carsim.explore.study import Study, load_study
+
+    _check_column(candidates, "point", "`robust`")
+    study = study if isinstance(study, Study) else load_study(study)
+    return robust_shares(study, candidates, on_front, signs)
 
 
 def directions(

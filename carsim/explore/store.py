@@ -24,9 +24,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from importlib.metadata import version
 from io import BytesIO
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -42,7 +43,7 @@ from carsim.explore.code import code_sha256, plugin_gap_of
 from carsim.explore.evaluate import Row
 from carsim.explore.points import Point, changes_of
 from carsim.explore.shards import ALL_POINTS
-from carsim.explore.study import Study, result_columns, value_of
+from carsim.explore.study import Study, load_study, result_columns, value_of
 
 STORE_FILE = "store.txt"
 LOCK_FILE = "store.lock"
@@ -263,6 +264,20 @@ class Store(AbstractContextManager["Store"]):
             _, _, _, ordinal, _, values, cells = line.split(b"\t")
             yield int(ordinal), from_json(values), from_json(cells)
 
+    def sha256(self) -> str | None:
+        """SHA-256 of its file, in hexadecimal; None if reading the file gives other results.
+
+        It does if lines are damaged, if others write to it, or if failed results that a sweep has
+        forgotten are still in it.
+        """
+        if self.path is None:
+            return None
+        with Store(self.path) as stored:
+            if stored.damaged or stored._line_of != self._line_of or stored.facts != self.facts:
+                return None
+        with self.path.open("rb") as file:
+            return file_digest(file, "sha256").hexdigest()
+
     def sound_lines(self) -> Iterator[tuple[str, str, bytes]]:
         """(Identity, status, line) of all points that have a result, failed ones included.
 
@@ -321,12 +336,12 @@ class Store(AbstractContextManager["Store"]):
         """Take in the facts, and find the last sound line of each point."""
         self._file.seek(0)
         first = self._file.readline(MOST_BYTES)
-        facts = _sound(first)
+        facts = read_facts(first)
         if facts is None:
             problem = "is no store of carsim, or its first line is damaged"
             cure = "restore a copy of it, or name another folder"
             raise InputError(str(self.path), problem, cure)
-        self.facts = json.loads(facts)
+        self.facts = facts
         schema = self.facts["schema"]
         if schema != SCHEMA:
             problem = f"is a store of schema {shown(schema)}; this carsim has {SCHEMA}"
@@ -363,9 +378,20 @@ class Store(AbstractContextManager["Store"]):
 
     def _lines(self, *, with_nowhere: bool = True) -> Iterator[bytes]:
         """The line of each point, by ordinal; those without a place in the study come first."""
-        for line in sorted(self._line_of.values()):
-            if with_nowhere or line.ordinal != NOWHERE:
-                yield self._bytes_at(line)
+        lines = sorted(self._line_of.values())
+        with self._open_bytes() as text:
+            for line in lines:
+                if with_nowhere or line.ordinal != NOWHERE:
+                    yield text[line.begin : line.begin + line.size]
+
+    @contextmanager
+    def _open_bytes(self) -> Iterator["bytes | mmap"]:
+        """All bytes of the store. A file is mapped: 100,000 lines take 0.1 s, and 0.4 s by seek."""
+        if isinstance(self._file, BytesIO):
+            yield self._file.getvalue()
+            return
+        with mmap(self._file.fileno(), 0, access=ACCESS_READ) as text:
+            yield text
 
     def _bytes_at(self, line: _StoredLine) -> bytes:
         """The text of one line, with its checksum and its end."""
@@ -476,6 +502,12 @@ def _copy_study(study: Study, store: Path) -> None:
         copy.write_text(study.text, encoding="utf-8")
     except OSError as error:
         raise unwritable(copy, error) from None
+
+
+def read_facts(first_line: bytes) -> dict[str, Any] | None:
+    """Facts of a store, from its first line; None if that is damaged."""
+    text = _sound(first_line)
+    return None if text is None else json.loads(text)
 
 
 def checksum(text: bytes) -> bytes:
@@ -592,3 +624,41 @@ def open_store(folder: str | Path) -> Store:
             raise InputError(str(folder), "has no result yet", cure)
         raise InputError(str(folder), f"holds no {STORE_FILE}", "name the folder of a sweep")
     return Store(path)
+
+
+def loaded_study(folder: Path, file: Path | None = None) -> Study:
+    """The study of a folder, from its file or from the copy in the folder.
+
+    Args:
+        folder: The folder.
+        file: File of the study, whose design and traces lie beside it; None for the copy.
+
+    Raises:
+        InputError: The study cannot be loaded.
+    """
+    try:
+        return load_study(file or folder / STUDY_FILE)
+    except InputError as error:
+        if file is not None:
+            raise
+        cure = "name the file of the study with --study, as its design and traces lie beside it"
+        raise InputError(error.place, error.problem, cure) from None
+
+
+def study_of_folder(folder: Path, file: Path | None = None) -> Study:
+    """The study of a folder, which must be the one that its store is of.
+
+    Args:
+        folder: The folder.
+        file: File of the study, as of :func:`loaded_study`.
+
+    Raises:
+        InputError: The study cannot be loaded, or is another one.
+    """
+    study = loaded_study(folder, file)
+    with open_store(folder) as store:
+        fingerprints = (study.fingerprint, study.lean.fingerprint)
+        if store.facts["fingerprint"] not in fingerprints:
+            problem = OTHER_STUDY.format(**store.facts)
+            raise InputError(str(folder), problem, "name the file of its study with --study")
+    return study

@@ -51,6 +51,8 @@ class Batches:
     further: "Mapping[str, NDArray[np.bool_]]" = field(default_factory=dict)
     further_rules: "tuple[tuple[str, ReplayRule], ...]" = ()
     tokens: TokenBatches | None = None
+    # Batches that lie side by side in `replay`, whose codes serve; `replace` leaves them out.
+    _side_by_side: "list[Batches]" = field(default_factory=list, init=False)
     _distinct: "dict[Hashable, DistinctPatterns]" = field(default_factory=dict, init=False)
     _coded_groups: "dict[Hashable, CodedPatterns]" = field(default_factory=dict, init=False)
     _of_layers: "dict[tuple[int, ...], Batches]" = field(default_factory=dict, init=False)
@@ -73,13 +75,15 @@ class Batches:
         if tokens is not None:
             computing = [member.tokens.computing for member in members if member.tokens is not None]
             tokens = replace(tokens, computing=np.concatenate(computing))
-        return replace(
+        together = replace(
             members[0],
             replay=replay,
             joined_from=tuple(members),
             further=further,
             tokens=tokens,
         )
+        together._side_by_side.extend(members)
+        return together
 
     def by_name(self, names: Iterable[str]) -> "dict[str, Batches]":
         """The decisions of some names; where there are none of a name, all rows compute."""
@@ -139,6 +143,7 @@ class Batches:
                 tokens, runs = reads
                 reads = tokens[..., layers], runs[..., layers]
             chosen = replace(self, replay=self.replay[:, :, layers], reads=reads)
+            chosen._side_by_side.extend(part.of_layers(layers) for part in self._side_by_side)
             self._of_layers[key] = chosen
         return self._of_layers[key]
 
@@ -162,9 +167,20 @@ class Batches:
         """Codes of the patterns of all layer-steps, kept for all runs on these decisions."""
         key = (group.start, group.stop)
         if key not in self._coded_groups:
-            codes, computing = _codes(self.replay[..., group])
-            self._coded_groups[key] = CodedPatterns(codes, computing)
+            self._coded_groups[key] = self._joined_codes(group) or CodedPatterns(
+                *_codes(self.replay[..., group])
+            )
         return self._coded_groups[key]
+
+    def _joined_codes(self, group: slice) -> "CodedPatterns | None":
+        """Codes of the batches side by side, which keep theirs; None unless codes are of one table.
+
+        Else every hardware of a sweep over thresholds would code them anew.
+        """
+        parts = [part._coded(group) for part in self._side_by_side]
+        if len({id(part.computing) for part in parts}) != 1:
+            return None
+        return CodedPatterns.joined(parts)
 
     def replay_ratio(self, steps: int) -> tuple[float, float]:
         """Replay ratios of these decisions: of all steps, and of those that may replay.
@@ -241,6 +257,16 @@ class CodedPatterns:
 
     codes: NDArray[Any]
     computing: NDArray[np.bool_]
+
+    @classmethod
+    def joined(cls, parts: "Sequence[CodedPatterns]") -> "CodedPatterns":
+        """Codes of the batches of all parts, of one table of patterns, and counts if known."""
+        together = cls(np.concatenate([part.codes for part in parts]), parts[0].computing)
+        for name in ("counts", "counts_by_step"):
+            counted = [vars(part)[name] for part in parts if name in vars(part)]
+            if len(counted) == len(parts):
+                vars(together)[name] = np.concatenate(counted)
+        return together
 
     def patterns_at(self, steps: NDArray[np.intp], *, by_step: bool) -> DistinctPatterns:
         """The patterns that occur in some steps; see :meth:`Batches.distinct_patterns`."""

@@ -54,7 +54,12 @@ COLUMNS: dict[str, Columns] = {
         "fits": "they fit beside all other contents",
     },
     "points.csv": _POINTS,
-    "pareto.csv": _POINTS | {"knee": "the point is nearest to the best of all objectives"},
+    "pareto.csv": {
+        **_POINTS,
+        "knee": "the point is nearest to the best of all objectives",
+        "robust": "with `--robust`: share of draws of the constants of energy, bandwidth and price "
+        "in which the point is on the front",
+    },
     "carsim reproduce: table.csv": {
         "row": "short name of the published row",
         "label": "name of the row in tables and figures",

@@ -1,6 +1,6 @@
 """The program of a decoder: its layers, the rule that decides, and what a policy skips."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -224,6 +224,12 @@ def skipped_by_decision(model: Model, skip: Skip) -> dict[str, tuple[str, ...]]:
         model: The model.
         skip: What rows skip.
     """
+    return dict(_skipped_by_decision(model, skip))
+
+
+@lru_cache(maxsize=KEPT_PROGRAMS)
+def _skipped_by_decision(model: Model, skip: Skip) -> Mapping[str, tuple[str, ...]]:
+    """Blocks of :func:`skipped_by_decision`, kept: they took a tenth of a point of a sweep."""
     if model.network is not None:
         return {}
     blocks_of: dict[str, dict[str, None]] = {}

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from carsim.base.text import Figure, Table, quantity
 from carsim.base.yaml_file import mapping_of
-from carsim.explore.axis import PSEUDO_PATHS, Axis, parse_axis
+from carsim.explore.axis import PSEUDO_PATHS, Axis, parse_axis, value_of_cell
 from carsim.explore.study import StudyFile
 from carsim.hardware.expected import LEAST_SD
 from carsim.metrics import METRICS, PHASES
@@ -167,9 +167,8 @@ def _axes(study: StoredStudy) -> Mapping[str, Axis]:
 
 def _sets_of(axis: Axis, cell: Any) -> list[tuple[str, str]]:
     """Fields that a value of an axis sets, as ``carsim run`` takes them."""
-    # A value that is no number and no text stands as JSON in its cell.
-    value = next(value for value in axis.values if cell in (value, json.dumps(value)))
-    return [(path, _written(setting)) for path, setting in axis.changes(value).items()]
+    changes = axis.changes(value_of_cell(axis, cell))
+    return [(path, _written(setting)) for path, setting in changes.items()]
 
 
 def _written(value: Any) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from carsim.base.text import Figure, Table, count, quantity
+from carsim.explore.robust import DRAWS
 from carsim.hardware.expected import Expected
 from carsim.metrics import METRICS
 from carsim.metrics.metric import finite
@@ -19,6 +20,9 @@ MOST_ROWS = 60
 
 AT_END = 0.8
 """Share of a front at an end of an axis from which it is told: better designs may lie beyond."""
+
+ROBUST = "robust"
+"""Column with the share of draws of uncertain constants in which a point is on the front."""
 
 ALIKE = "alike"
 """Column with the number of points that a row stands for, itself included."""
@@ -39,6 +43,8 @@ def front_table(study: StoredStudy) -> Table:
     rows = study.representatives
     if study.within:
         columns.append(ALIKE)
+    if ROBUST in rows:
+        columns.append(ROBUST)
     if len(rows) > MOST_ROWS:  # from one end of the front to the other
         evenly_spaced = np.linspace(0, len(rows) - 1, MOST_ROWS).astype(int)
         rows = rows.iloc[np.union1d(evenly_spaced, np.flatnonzero(rows["knee"]))]
@@ -67,6 +73,8 @@ def front_notes(study: StoredStudy) -> Iterator[str]:
     elif different < len(front):
         rows = count(different, "row")
         yield f"{rows} for {len(front):,} points: of those equal in all objectives, one."
+    if ROBUST in front:
+        yield _robustness(study)
     if different > MOST_ROWS:
         evenly = f"{MOST_ROWS} of {different:,} rows are shown, from one end to the other"
         yield f"{evenly}, and the knee; carsim report writes all to pareto.csv."
@@ -82,6 +90,18 @@ def front_notes(study: StoredStudy) -> Iterator[str]:
         yield f"{on_a_board(Expected(**expected))}."
 
 
+def _robustness(study: StoredStudy) -> str:
+    """A sentence on the points that stay on the front, and how that was found out."""
+    shares = study.front[ROBUST]
+    always = int((shares == 1).sum())
+    of_all = f"{always:,} of {count(len(shares), 'point')}"
+    return (
+        f"{of_all} stay on the front in all of {DRAWS:,} draws of the constants of energy, "
+        f"bandwidth and price; column {ROBUST} has the share of draws. A draw serves all points, "
+        "so that common errors cancel."
+    )
+
+
 def _points_at_ends(study: StoredStudy) -> Iterator[str]:
     """Ends of axes at which most of the front lies; beyond them, it may be better."""
     for axis in study.axes:
@@ -94,6 +114,8 @@ def _points_at_ends(study: StoredStudy) -> Iterator[str]:
 def text_of(name: str, value: Any, digits: int = 4) -> str:
     """A value of a column as people read it."""
     value = finite(value)
+    if name == ROBUST:
+        return f"{100 * value:.4g} %"
     if name in METRICS:
         return METRICS[name].text(value, digits)
     return f"{value:,.6g}" if isinstance(value, float) else quantity(value)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from carsim.cost.interval import Draws, Ratio, Term, drawn, ratio_of
+from carsim.cost.interval import Draws, Ratio, Term, drawn, ratio_of, slowdowns
 from carsim.metrics import METRICS
 from carsim.report.stored import StoredPolicy, StoredRun
 
@@ -71,14 +71,10 @@ def _slowdown(run: StoredRun, policy: StoredPolicy) -> Draws:
     """Latency over its value, by draw."""
     if run.bandwidth_interval is None:
         return np.ones(1)
-    low_factor, high_factor = run.bandwidth_interval
     board = run.resolved_design["board"]
     device = board.get("device") or board["name"]
     memory = f"{device} {run.resolved_design['machine']['placement']['weights']}"
-    factor = drawn(Term(f"bandwidth of {memory}", low_factor, 1.0, high_factor))
-    # Latency is linear in 1 / factor between the three factors that were simulated.
-    slowness = (1 / high_factor, 1.0, 1 / low_factor)
-    return np.interp(1 / factor, slowness, (_fastest(policy), 1.0, _slowest(policy)))
+    return slowdowns(memory, run.bandwidth_interval, (_fastest(policy), _slowest(policy)))
 
 
 def _fastest(policy: StoredPolicy) -> float:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from carsim.report.html import plotly_script
 from carsim.report.stored import SUMMARY, StoredRun, read_run
 
 if TYPE_CHECKING:
+    from carsim.explore.study import Study
     from carsim.report.stored_study import StoredStudy
 
 
@@ -25,6 +27,7 @@ def write_page(
     out: str | Path | None = None,
     *,
     overwrite: bool = False,
+    robust: "Study | None" = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Path:
     """Write the page of a folder of results.
@@ -33,6 +36,8 @@ def write_page(
         folder: Output of ``carsim run``, ``carsim sweep`` or ``carsim search``.
         out: The file to write; ``report.html`` in the folder if not given.
         overwrite: Replace a file other than that in the folder.
+        robust: The study of a sweep or a search, if the page shall say how robust each point of
+            the front is (:mod:`carsim.explore.robust`).
         progress: Told what is being done.
 
     Returns:
@@ -57,7 +62,7 @@ def write_page(
     if isinstance(result, StoredRun):
         write_whole(page, run_page(result, folder, links))
     else:
-        write_whole(page, study_page(result, links))
+        write_whole(page, study_page(replace(result, robust=robust), links))
     return page
 
 

@@ -14,6 +14,8 @@ from carsim.explore.expression import Expression
 from carsim.explore.frame import frame_of
 from carsim.explore.pareto import directions, families, feasible, pareto
 from carsim.explore.store import Store, open_store
+from carsim.explore.stored_copy import read_copy
+from carsim.explore.study import Study
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +41,7 @@ class StoredStudy:
         frame: All results, see :func:`carsim.explore.frame.frame_of`.
         damaged: Lines of the store that are damaged, whose results are lost.
         within: Share by which points may be worse that stand for others in a printed front.
+        robust: The study as loaded, if its front shall say how robust each point is; else None.
     """
 
     facts: Mapping[str, Any]
@@ -48,6 +51,7 @@ class StoredStudy:
     frame: "pd.DataFrame"
     damaged: tuple[str, ...] = ()
     within: float = 0.0
+    robust: Study | None = None
 
     @classmethod
     def of(cls, store: Store) -> "StoredStudy":
@@ -55,13 +59,18 @@ class StoredStudy:
         facts = dict(store.facts)
         if store.damaged:
             facts["within"] = None  # nothing is proven of a store that has lost points
+        study = cls.of_frame(facts, frame_of(store))
+        return replace(study, damaged=tuple(store.damaged))
+
+    @classmethod
+    def of_frame(cls, facts: Mapping[str, Any], frame: "pd.DataFrame") -> "StoredStudy":
+        """The study of the facts of a store and a frame of its results."""
         return cls(
             facts=facts,
             axes=tuple(facts["axes"]),
             objectives=own_objectives(facts),
             constraints=tuple(facts["constraints"]),
-            frame=frame_of(store),
-            damaged=tuple(store.damaged),
+            frame=frame,
             within=facts.get("within") or 0.0,
         )
 
@@ -189,7 +198,7 @@ class StoredStudy:
         try:
             if self.objectives.items() < stored_objectives.items():
                 candidates = pareto(candidates, stored_objectives).drop(columns="knee")
-            return pareto(candidates, self.objectives)
+            return pareto(candidates, self.objectives, robust=self.robust)
         except InputError as error:
             if error.place == "objectives":  # nothing counts
                 return self.counted.head(0).assign(knee=False)
@@ -251,5 +260,8 @@ def read_study(folder: Path) -> StoredStudy:
     Raises:
         InputError: It holds none, or a broken one.
     """
+    copy = read_copy(folder)
+    if copy is not None:
+        return StoredStudy.of_frame(copy.facts, copy.frame)
     with open_store(folder) as store:
         return StoredStudy.of(store)

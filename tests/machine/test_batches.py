@@ -112,6 +112,36 @@ def test_distinct_patterns_stand_for_all_layer_steps(batch: int) -> None:
     assert (batches.computing_counts == np.bincount(computing, minlength=batch + 1)).all()
 
 
+@pytest.mark.parametrize("batch", [1, 4, 16, 17])
+@pytest.mark.parametrize("is_counted", [False, True])
+def test_joined_decisions_have_the_patterns_of_their_rows(batch: int, is_counted: bool) -> None:
+    """Codes and counts of members, put side by side, are those of the joined decisions."""
+    rng = np.random.default_rng(batch)
+    members = [Batches(rng.random((2, 6, 5, batch)) < share, 1, 0, "", "") for share in (0.2, 0.8)]
+    whole = slice(0, batch)
+    if is_counted:
+        for member in members:
+            member.distinct_patterns(np.arange(6), whole, by_step=True)
+    joined = Batches.joined(members)
+    some_layers = joined.of_layers([1, 3])
+    some_steps = joined.at_steps(np.array([0, 2, 5]))
+    fewer = replace(joined, replay=joined.replay[:1])
+    for batches in (joined, some_layers, some_steps, fewer):
+        alone = Batches(batches.replay, 1, 0, "", "")
+        for by_step in (False, True):
+            steps = np.arange(batches.replay.shape[1])
+            found = batches.distinct_patterns(steps, whole, by_step=by_step)
+            wanted = alone.distinct_patterns(steps, whole, by_step=by_step)
+            assert (found.computing[found.pattern_of()] == ~batches.replay).all()
+            assert (found.computing == wanted.computing).all()
+            assert (found.counts == wanted.counts).all()
+            assert found.counts.shape == wanted.counts.shape
+            assert (found.counts_by_step is None) == (wanted.counts_by_step is None)
+            if found.counts_by_step is not None:
+                assert (found.counts_by_step == wanted.counts_by_step).all()
+        assert (batches.computing_counts == alone.computing_counts).all()
+
+
 def test_where_nothing_is_decided_every_core_keeps_its_own() -> None:
     # Of four sequences on three cores with room for two, pack would leave a core idle.
     plan, everyone = make_plan("pack", cores=3), RowCases(np.ones((1, 4), bool), None)
