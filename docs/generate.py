@@ -394,7 +394,7 @@ class Fields:
             below = f"{path}.{key}" if path else key
             for reference in references(field):
                 if field.get("type") == "object":
-                    below = f"{path}.{key}.NAME"
+                    below = f"{path}.{key}.NAME" if path else f"{key}.NAME"
                 if reference not in self.seen:
                     self.seen.add(reference)
                     yield from self.section(self.schema["$defs"][reference], below, reference)
@@ -453,7 +453,8 @@ def references(field: Schema) -> Iterator[str]:
     for several in ("anyOf", "oneOf"):
         for each in field.get(several, ()):
             yield from references(each)
-    for inner in (field.get("items"), field.get("additionalProperties")):
+    by_name = field.get("patternProperties", {}).values()
+    for inner in (field.get("items"), field.get("additionalProperties"), *by_name):
         if isinstance(inner, dict):
             yield from references(inner)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.decisions.attention import Dense, Streaming
-from carsim.decisions.replay import Tas
+from carsim.decisions.replay import Replay, ReplayRule, Tas
 from carsim.decisions.trace.precision import Product
 from carsim.decoder.decode import Recorder, decode_step, prefill
 from carsim.decoder.precision import Arithmetic
@@ -32,6 +32,8 @@ class Oracle:
     mlp: NDArray[np.float64]  # [S, L, B, d]
     residual: NDArray[np.float64]  # [S, L, B, d]
     hidden: NDArray[np.float64]  # [S, B, d]
+    attention_replay: NDArray[np.bool_]  # [S, L, B], of the decision about attention, if there is
+    attention_tas: NDArray[np.float64]  # [S, L, B]
 
 
 def _norm(x: Vector, weight: Vector, eps: float) -> Vector:
@@ -147,8 +149,8 @@ class _Row:
         attended = naive_enter(self.weights.arithmetic, "out", layer, np.concatenate(heads))
         return attended @ self.weights.w_out[layer]
 
-    def score(self, layer: int) -> float:
-        shape, theta, rule = self.config.geometry, self.config.rope_theta, self.policy.rule
+    def score(self, layer: int, rule: ReplayRule) -> float:
+        shape, theta = self.config.geometry, self.config.rope_theta
         assert isinstance(rule, Tas)
         token = len(self.inputs[layer]) - 1
         aligned = token - self.config.tokens_per_frame + rule.offset
@@ -169,12 +171,33 @@ class _Row:
         return inner @ self.weights.w_down[layer]
 
 
-def _worn(before: NDArray[np.bool_], config: Config, policy: DecoderPolicy) -> bool:
+def _worn(before: NDArray[np.bool_], config: Config, rule: ReplayRule) -> bool:
     """The place of the next step has replayed in as many frames before it as the rule allows."""
-    age, per_frame = policy.rule.max_age, config.tokens_per_frame
+    age, per_frame = rule.max_age, config.tokens_per_frame
     if age is None or len(before) < age * per_frame:
         return False
     return all(before[len(before) - per_frame * ago] for ago in range(1, age + 1))
+
+
+@dataclass
+class _Decider:
+    """One decision, which is made for all rows layer by layer."""
+
+    made: Replay
+    units: list[list[int]]
+    replay: NDArray[np.bool_]  # [S, L, B]
+    tas: NDArray[np.float64]  # [S, L, B]
+
+    def decide(self, rows: list[_Row], step: int, layer: int) -> None:
+        config, tau, rule = rows[0].config, self.made.tau[layer], self.made.rule
+        for b, row in enumerate(rows):
+            if tau is not None and step >= config.tokens_per_frame:
+                self.tas[step, layer, b] = row.score(layer, rule)
+        for unit in self.units:
+            votes = [tau is not None and bool(self.tas[step, layer, b] > tau) for b in unit]
+            votes += [not _worn(self.replay[:step, layer, b], config, rule) for b in unit]
+            for b in unit:
+                self.replay[step, layer, b] = all(votes)
 
 
 def oracle_decode(
@@ -186,11 +209,13 @@ def oracle_decode(
     units: list[list[int]],
     chooses: Visible | None = None,
     skips: str = "mlp",
+    of_attention: Replay | None = None,
 ) -> Oracle:
     """Decode [S, B, d] embeddings after one unpadded prompt per row; rows of a unit vote.
 
     ``chooses`` stands in for what an attention policy selects; ``skips`` names what a row that
-    replays leaves out: "mlp", "attention" or "attention and mlp".
+    replays leaves out: "mlp", "attention" or "attention and mlp". ``of_attention`` decides about
+    attention by itself, row by row.
     """
     n_steps, n_rows, width = embeddings.shape
     layers = len(policy.tau)
@@ -200,7 +225,13 @@ def oracle_decode(
         mlp=np.zeros((n_steps, layers, n_rows, width)),
         residual=np.zeros((n_steps, layers, n_rows, width)),
         hidden=np.zeros((n_steps, n_rows, width)),
+        attention_replay=np.zeros((n_steps, layers, n_rows), bool),
+        attention_tas=np.full((n_steps, layers, n_rows), np.nan),
     )
+    decider = _Decider(policy, units, out.replay, out.tas)
+    about_attention, alone = decider, [[row] for row in range(n_rows)]
+    if of_attention is not None:
+        about_attention = _Decider(of_attention, alone, out.attention_replay, out.attention_tas)
     rows = [_Row(config, policy, weights, len(prompt), chooses) for prompt in prompts]
     held = np.zeros((config.tokens_per_frame, layers, n_rows, width))
     held_attention = np.zeros_like(held)
@@ -212,21 +243,17 @@ def oracle_decode(
                 x = x + row.mlp(layer, x)
     for step in range(n_steps):
         xs = list(embeddings[step])
-        for layer, tau in enumerate(policy.tau):
+        for layer in range(layers):
             for b, row in enumerate(rows):
                 row.inputs[layer].append(xs[b])
-                if tau is not None and step >= config.tokens_per_frame:
-                    out.tas[step, layer, b] = row.score(layer)
-            for unit in units:
-                votes = [tau is not None and bool(out.tas[step, layer, b] > tau) for b in unit]
-                votes += [not _worn(out.replay[:step, layer, b], config, policy) for b in unit]
-                for b in unit:
-                    out.replay[step, layer, b] = all(votes)
+            decider.decide(rows, step, layer)
+            if about_attention is not decider:
+                about_attention.decide(rows, step, layer)
             place = step % config.tokens_per_frame
             for b, row in enumerate(rows):
                 at = place, layer, b
-                if out.replay[step, layer, b] and "attention" in skips:
-                    held_attention[at] *= policy.rule.gain_of(layer)
+                if about_attention.replay[step, layer, b] and "attention" in skips:
+                    held_attention[at] *= about_attention.made.rule.gain_of(layer)
                 else:
                     held_attention[at] = row.attention(layer)  # exact: rounding is for MLPs here
                 xs[b] = xs[b] + held_attention[at]
@@ -250,12 +277,15 @@ def naive_rows(
     units: Iterable[Iterable[int]] = ((0,), (1,), (2,), (3,)),
     chooses: Visible | None = None,
     skips: str = "mlp",
+    of_attention: Replay | None = None,
 ) -> Oracle:
     """The tiny decoder's four rows by :func:`oracle_decode`."""
     prompt, embeddings = make_inputs(config)
     prompts = [x[valid] for x, valid in zip(prompt, MASK, strict=True)]
     weights, of_rows = weights or make_weights(config), [list(unit) for unit in units]
-    return oracle_decode(config, policy, weights, prompts, embeddings, of_rows, chooses, skips)
+    return oracle_decode(
+        config, policy, weights, prompts, embeddings, of_rows, chooses, skips, of_attention
+    )
 
 
 def decode_with(

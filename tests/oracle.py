@@ -4,8 +4,12 @@ Only the fields of a design are read: nothing of carsim is imported. Every layer
 itself, and every core of it. Rates and latencies of memories, and the power of idle logic, are
 given.
 
+Attention is dense or streaming; layers or heads may share keys and values, and older tokens may lie
+in a second memory (the policies ``shared_layers``, ``shared_heads`` and ``far_cache`` of
+``docs/ideas``, and stacks of them).
+
 Not covered: experts, weights of single layers, latent attention, rules of replay other than TAS
-over all heads, attention other than dense and streaming, contention between lanes.
+over all heads, other policies of attention, contention between lanes.
 """
 
 from collections import Counter
@@ -34,12 +38,56 @@ class Op:
     gemms: tuple[tuple[int, int, int, int], ...]
     beside: int = 0  # element operations while the array works
     before: int = 0  # element operations before it starts
-    stream: str = "weights"  # the operand that is streamed: weights, kv, head or nothing
+    stream: str = "weights"  # the operand that is streamed: weights, kv, kv_far, head or nothing
     streamed: int = 0
     kv: int = 0  # bytes of keys and values besides
+    far: int = 0  # bytes of keys and values that are written to the second memory
     replay: int = 0  # bytes of the replay cache
     gathered: int = 0  # elements that all cores need next, if each computed its columns
     reading: Fraction = Fraction(1)  # cycles in which the port reads what the array takes in one
+
+
+@dataclass(frozen=True)
+class Cache:
+    """How a policy keeps keys and values.
+
+    ``sinks`` and ``window``: tokens that are read at most; None: all. ``layers`` and ``heads``:
+    neighbours that share. ``near``: newest tokens that stay in the first memory; None: all.
+    """
+
+    sinks: int = 0
+    window: int | None = None
+    layers: int = 1
+    heads: int = 1
+    near: int | None = None
+
+    @classmethod
+    def of(cls, attention: Any) -> "Cache":
+        """The fields of a policy, or of all policies of a stack."""
+        parts = attention.policies if attention.kind == "stack" else (attention,)
+        fields: dict[str, Any] = {}
+        for part in parts:
+            fields |= {
+                "dense": lambda part: {},
+                "streaming": lambda part: {"sinks": part.sinks, "window": part.window},
+                "shared_layers": lambda part: {"layers": part.group},
+                "shared_heads": lambda part: {"heads": part.group},
+                "far_cache": lambda part: {"near": part.near},
+            }[part.kind](part)
+        return cls(**fields)
+
+    def held(self, context: int) -> int:
+        """Of so many tokens, those that are kept."""
+        return context if self.window is None else min(context, self.sinks + self.window)
+
+    def far(self, held: int) -> int:
+        """Of so many tokens, the older ones."""
+        return 0 if self.near is None else max(0, held - self.near)
+
+    def key_heads(self, heads: int) -> int:
+        """Of so many key heads, those that are projected and cached."""
+        group = min(self.heads, heads)
+        return heads if heads % group else heads // group
 
 
 @dataclass
@@ -63,6 +111,23 @@ class Phase:
         self.least += times * other.least
         self.most += times * other.most
         self.alone += times * other.alone
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What a layer caches: key heads; ``shares``: nothing, it reads those of another layer."""
+
+    key_heads: int
+    shares: bool = False
+
+
+KV = ("kv", "kv_far")
+
+
+def causal_pairs(tokens: int, window: int | None) -> int:
+    """Pairs of a query and a key of a prompt, each query reading the newest of a window."""
+    beyond = max(0, tokens - (window or tokens))
+    return tokens * (tokens + 1) // 2 - beyond * (beyond + 1) // 2
 
 
 class Oracle:
@@ -143,37 +208,58 @@ class Oracle:
     def residual(self, m: int, columns: int) -> int:
         return m * columns * (5 if self.body.post_norms else 1)
 
-    def qkv(self, rows: int, of: int, tokens: int = 1, scored: bool = False) -> Op:
+    def qkv(self, rows: int, of: int, layer: Layer, tokens: int = 1, scored: bool = False) -> Op:
+        """A layer that reads the keys of another one projects queries alone."""
         m, d = rows * tokens, self.body.hidden_size
-        q, kv = up(self.body.n_heads, of) * self.hd, up(self.body.n_kv_heads, of) * self.hd
-        turned = m * (q + kv) * (7 if self.body.qk_norm else 3)
+        q, kv = up(self.body.n_heads, of) * self.hd, up(layer.key_heads, of) * self.hd
+        own = 0 if layer.shares else kv
+        turned = m * (q + own) * (7 if self.body.qk_norm else 3)
         logs = self.logs("qkv", m * d)
         op = self.product(
-            "qkv", m, d, q + 2 * kv, turned + logs + rows * q * scored, 4 * m * d + logs
+            "qkv", m, d, q + 2 * own, turned + logs + rows * q * scored, 4 * m * d + logs
         )
         key = rows * self.nbytes(self.model.kv, kv * scored)
         kept = self.kept("attention_qkv", d)
-        return replace(op, gemms=((m, kept, q, 1), (m, kept, 2 * kv, 1)), kv=key)
+        gemms = ((m, kept, q, 1), (m, kept, 2 * own, 1))
+        return replace(op, gemms=gemms[: 1 if layer.shares else 2], kv=key)
 
-    def attend(self, rows: int, of: int, read: int, queries: int, **causal: Any) -> Op:
+    def attend(
+        self, rows: int, of: int, layer: Layer, read: int, queries: int, **causal: Any
+    ) -> Op:
         """``queries`` of each of ``rows`` read so many tokens; a prompt's fewer, being causal."""
-        heads, kv_heads = up(self.body.n_heads, of), up(self.body.n_kv_heads, of)
+        heads, kv_heads = up(self.body.n_heads, of), up(layer.key_heads, of)
         group, kv, pairs = up(heads, kv_heads), kv_heads * self.hd, queries * read
         m, n = group * queries, read
-        if "window" in causal:
-            beyond = max(0, queries - (causal["window"] or queries))
-            pairs = queries * (queries + 1) // 2 - beyond * (beyond + 1) // 2
+        if "pairs" in causal:
+            pairs = causal["pairs"]
             m, n = group, pairs
         scored, outside = causal.get("scored", False), causal.get("outside", False)
+        written = rows * self.nbytes(self.model.kv, 2 * causal.get("written", queries) * kv)
+        moved = rows * self.nbytes(self.model.kv, 2 * causal.get("moved", 0) * kv)
         return Op(
             ((m, self.hd, n, rows * kv_heads), (m, n, self.hd, rows * kv_heads)),
             rows * heads * (4 * pairs + queries * self.hd * scored)
             + self.logs("out", rows * queries * heads * self.hd),
             stream="kv",
             streamed=rows * self.nbytes(self.model.kv, (2 * read + queries * outside) * kv),
-            kv=rows * self.nbytes(self.model.kv, 2 * queries * kv),
+            kv=(not layer.shares) * (written + moved),
+            far=(not layer.shares) * moved,
             gathered=rows * queries * self.body.n_heads * self.hd,
         )
+
+    def attend_far(self, rows: int, of: int, layer: Layer, far: int, queries: int) -> Op:
+        """Queries read the tokens in the second memory; what follows attention is done later."""
+        op = self.attend(rows, of, layer, far, queries)
+        softmax = 4 * rows * up(self.body.n_heads, of) * queries * far
+        return replace(op, beside=softmax, stream="kv_far", kv=0, gathered=0)
+
+    def attend_older(
+        self, rows: int, of: int, layer: Layer, tokens: int, far: int, pairs: int
+    ) -> Op:
+        """Queries of a prompt read older keys, of which some lie in the second memory."""
+        op = self.attend(rows, of, layer, far, tokens, pairs=pairs, written=far)
+        softmax = 4 * rows * up(self.body.n_heads, of) * pairs
+        return replace(op, beside=softmax, stream="kv_far", kv=0, far=op.kv, gathered=0)
 
     def output(self, m: int, of: int) -> Op:
         q, columns = self.inputs("out"), up(self.body.hidden_size, of)
@@ -221,7 +307,7 @@ class Oracle:
     def array_cycles(self, op: Op) -> int:
         array, unit = self.machine.array, self.machine.attention_unit
         rows, cols = array.rows, array.cols
-        if op.stream == "kv" and unit is not None:
+        if op.stream in KV and unit is not None:
             rows, cols = unit.rows, unit.cols
         load, skew, cycles = array.weight_load, rows + cols - 2, 0
         for m, k, n, copies in op.gemms:
@@ -273,7 +359,7 @@ class Oracle:
         fetched = Fraction(0)
         for index, op_of in enumerate(ops if rows else []):
             whole = op_of(rows, 1)
-            hybrid = machine.mapping == "hybrid" and whole.stream != "kv"
+            hybrid = machine.mapping == "hybrid" and whole.stream not in KV
             pieces, copies, filled = [[(load, 1)] for load in loads], 1, 1
             if moves and index == 0 and not split:
                 found.most += self.exchange(2 * rows * self.body.hidden_size)
@@ -285,7 +371,7 @@ class Oracle:
                 pieces = [[(rows // self.cores, 1), (left, self.cores)]]
                 gathered = op_of(left, 1).gathered
                 copies = self.cores if rows >= self.cores else 1
-            elif self.broadcast and whole.stream == "kv":
+            elif self.broadcast and whole.stream in KV:
                 filled = len(loads)  # of one request, in as many buffers
             elif self.broadcast:
                 copies = len(loads)  # of the weights, in as many buffers
@@ -295,7 +381,7 @@ class Oracle:
                 costs = [(max(c[0] for c in costs), max(c[1] for c in costs))]
             else:
                 counted = [op_of(load, 1) for load in loads]
-            if machine.weight_sharing == "private_per_sequence" and whole.stream != "kv":
+            if machine.weight_sharing == "private_per_sequence" and whole.stream not in KV:
                 counted = [
                     replace(op, streamed=load * op.streamed)
                     for op, load in zip(counted, loads, strict=True)
@@ -303,7 +389,7 @@ class Oracle:
             for lane, (op, (before, beside)) in enumerate(zip(counted, costs, strict=True)):
                 self.book(found.work, op, copies, self.cores if split else 1)
                 before += self.exchange(gathered)
-                moved = op.streamed + op.kv + op.replay
+                moved = op.streamed + op.kv + op.far + op.replay
                 lanes[lane] += before + beside
                 tiles[lane] += up(moved, filled * machine.tile_kib << 10)
                 fetched += moved
@@ -336,14 +422,15 @@ class Oracle:
     def book(self, work: Counter[str], op: Op, copies: int, norms: int) -> None:
         """Count an op; every core takes the norms of matrices that are split."""
         unit, array = self.machine.attention_unit, self.machine.array
-        cols = unit.cols if op.stream == "kv" and unit is not None else array.cols
+        cols = unit.cols if op.stream in KV and unit is not None else array.cols
         passes = 1 if self.machine.kernel_fusion or not op.beside else 3
         held = sum(c * (m * k * up(n, cols) + passes * m * n) for m, k, n, c in op.gemms)
         work["macs"] += sum(prod(gemm) for gemm in op.gemms)
         work["vector_ops"] += op.beside + norms * op.before
         work["sram_bytes"] += 2 * copies * op.streamed + self.nbytes(self.model.activations, held)
-        for stream, moved in ((op.stream, op.streamed), ("kv", op.kv), ("replay", op.replay)):
-            if stream:
+        moved_by_use = (op.stream, op.streamed), ("kv", op.kv), ("kv_far", op.far)
+        for stream, moved in (*moved_by_use, ("replay", op.replay)):
+            if stream and moved:
                 work[self.where(stream)] += moved
 
     # ------------------------------------------------------------------ phases of a run
@@ -351,17 +438,24 @@ class Oracle:
     def spread(self, rows: int) -> list[int]:
         return [up(rows - core, self.cores) for core in range(self.cores)]
 
-    def step(self, read: int, scored: bool, outside: bool) -> dict[str, Phase]:
-        """The phases of a layer-step before its MLP."""
+    def step(
+        self, layer: Layer, read: int, far: int, scored: bool, outside: bool
+    ) -> dict[str, Phase]:
+        """The phases of a layer-step before its MLP; ``far`` of the tokens that are read are far.
+
+        New tokens move as many old ones to the second memory, of those that are there.
+        """
         sets, split = self.policy.tokens_per_step, self.split[0]
         at_q = scored and self.machine.decision_at == "q"
         rows, sequences = self.spread(self.policy.batch * sets), self.spread(self.policy.batch)
         asked = {"scored": scored and not at_q, "outside": outside and scored and not at_q}
+        asked["moved"] = min(far, sets)
+        attend = [lambda m, of: self.attend(m, of, layer, read - far, sets, **asked)]
+        if far:
+            attend.insert(0, lambda m, of: self.attend_far(m, of, layer, far, sets))
         return {
-            "qkv": self.phase([lambda m, of: self.qkv(m, of, scored=at_q)], rows, split),
-            "attention": self.phase(
-                [lambda m, of: self.attend(m, of, read, sets, **asked)], sequences, split
-            ),
+            "qkv": self.phase([lambda m, of: self.qkv(m, of, layer, scored=at_q)], rows, split),
+            "attention": self.phase(attend, sequences, split),
             "output": self.phase([self.output], rows, split),
         }
 
@@ -400,8 +494,12 @@ class Oracle:
             total.add(part)
         return total
 
-    def prefill(self, tokens: int, window: int | None) -> Phase:
-        """One layer of a prompt; weights come again for each block that the activations fill."""
+    def prefill(self, tokens: int, layer: Layer, window: int | None, far: int, near: int) -> Phase:
+        """One layer of a prompt; weights come again for each block that the activations fill.
+
+        ``far`` tokens are written to the second memory and read from it. Pairs with keys that are
+        older than the ``near`` newest are then taken first.
+        """
         split, body = self.split, self.body
         of_attention, of_mlp = (self.cores if each else 1 for each in split)
         d, ff, q, kv = body.hidden_size, body.ffn_size, body.n_heads, body.n_kv_heads
@@ -416,9 +514,21 @@ class Oracle:
         def again(op: Op) -> Op:
             return replace(op, streamed=passes * op.streamed)
 
+        newest = causal_pairs(near, window)
+        older = causal_pairs(tokens, window) - newest
+        here = {"written": tokens - far}
+
+        def attend_newest(m: int, of: int) -> Op:
+            return self.attend(
+                m, of, layer, tokens - far, tokens, pairs=newest if far else newest + older, **here
+            )
+
+        attend = [attend_newest]
+        if far:
+            attend.insert(0, lambda m, of: self.attend_older(m, of, layer, tokens, far, older))
         ops = [
-            lambda m, of: again(self.qkv(m, of, tokens)),
-            lambda m, of: self.attend(m, of, tokens, tokens, window=window),
+            lambda m, of: again(self.qkv(m, of, layer, tokens)),
+            *attend,
             lambda m, of: again(self.output(m * tokens, of)),
             lambda m, of: again(self.gate_up(m * tokens, of)),
             lambda m, of: again(self.down(m * tokens, of, cached=False)),
@@ -459,6 +569,8 @@ class Oracle:
             totals.setdefault(name, Phase()).add(one, times)
 
         sets, body, frame = self.policy.tokens_per_step, self.body, video.tokens_per_frame
+        cache = Cache.of(attention)
+        key_heads = cache.key_heads(body.n_kv_heads)
         everyone = (True,) * (self.policy.batch * sets)
         batches, overheads = 1 if replay is None else len(replay), self.machine.overheads
         host = ceil(
@@ -474,17 +586,20 @@ class Oracle:
         for batch in range(batches):
             for layer in range(body.n_layers):
                 window = None if layer in body.global_layers else body.window
-                if video.prompt_tokens:
-                    add("prefill", 1, window, lambda w=window: self.prefill(video.prompt_tokens, w))
+                caches = Layer(key_heads, shares=layer % cache.layers > 0)
+                if prompt := video.prompt_tokens:
+                    held = cache.held(min(prompt, window or prompt))
+                    far = cache.far(held)
+                    of_prompt = prompt, caches, window, far, held - far
+                    add("prefill", 1, of_prompt, lambda p=of_prompt: self.prefill(*p))
                 for step in range(video.n_frames * frame // sets):
                     scored = replay is not None and step >= frame // sets
                     context = video.prompt_tokens + (step + 1) * sets
                     read = min(context, window or context)
                     outside = window is not None and frame >= window
-                    if attention.kind == "streaming":
-                        read = min(read, attention.sinks + attention.window)
-                        outside = outside or frame >= attention.window
-                    case = read, scored, outside
+                    read = cache.held(read)
+                    outside = outside or (cache.window is not None and frame >= cache.window)
+                    case = caches, read, cache.far(read), scored, outside
                     for name in ("qkv", "attention", "output"):
                         add(name, 1, case, lambda n=name, c=case: self.step(*c)[n])
                     decided = replay[batch][step][layer] if replay is not None else ()
@@ -525,6 +640,7 @@ class Oracle:
         ]
         used = {place.weights, place.kv, place.replay}
         used |= {place.head} if self.machine.include_head else set()
+        used |= {place.kv_far} if place.kv_far is not None else set()
         for name, memory in board.memories.items():
             bit, standby = (
                 stated.get(memory.family.name) or stated.get("any") or usual

@@ -49,6 +49,13 @@ if TYPE_CHECKING:
     help="Write nothing; search the tau that replays RATIO (0 to 1) of the eligible steps.",
 )
 @click.option(
+    "--decision",
+    metavar="NAME",
+    default="token",
+    help="Decision whose tau --calibrate searches, where a recipe makes several; by default token, "
+    "that of tau in the recipe.",
+)
+@click.option(
     "--tau",
     "taus",
     type=float,
@@ -71,6 +78,9 @@ def capture(recipes: tuple[Path, ...], out: Path | None, **given: Any) -> None:
     """
     taus = given["taus"]
     ratio = given["calibrate"]
+    decision = given["decision"]
+    if ratio is None and decision != "token":
+        raise click.UsageError("--decision goes with --calibrate")
     if any(map(isnan, taus)):
         raise click.UsageError("--tau: expected a number, got nan")
     if given["codes"]:
@@ -92,7 +102,7 @@ def capture(recipes: tuple[Path, ...], out: Path | None, **given: Any) -> None:
     elif taus:
         raise click.UsageError("--calibrate searches a tau, and takes no --tau")
     else:
-        _calibrate(parsed, ratio, given["workers"])
+        _calibrate(parsed, ratio, decision=decision, workers=given["workers"])
 
 
 class _Job(NamedTuple):
@@ -163,7 +173,9 @@ def _write_codes(videos: tuple[Path, ...], out: Path, overwrite: bool) -> None:
     say(f"{out}: {scenes}; name it as scenes of a recipe")
 
 
-def _calibrate(parsed: "list[tuple[Path, AnyRecipe]]", ratio: float, workers: int) -> None:
+def _calibrate(
+    parsed: "list[tuple[Path, AnyRecipe]]", ratio: float, *, decision: str, workers: int
+) -> None:
     from carsim.decoder.calibrate import calibrate as search_tau
     from carsim.decoder.capture import check_needs
     from carsim.decoder.recipe import Recipe
@@ -177,10 +189,18 @@ def _calibrate(parsed: "list[tuple[Path, AnyRecipe]]", ratio: float, workers: in
         check_needs(recipe.model_copy(update={"quality": None}), path.parent)
     for path, recipe in recipes:
         with progress_bar(f"decoding {recipe.name}") as progress:
-            best = search_tau(recipe, path.parent, ratio, workers=workers, progress=progress)
+            best = search_tau(
+                recipe,
+                path.parent,
+                ratio,
+                decision=decision,
+                workers=workers,
+                progress=progress,
+            )
+        by = "" if decision == "token" else f" by the decision {decision}"
         say(
-            f"tau: {best.tau}  # {recipe.name} replays {best.ratio:.1%} of eligible steps, found "
-            f"in {best.decodings} decodings"
+            f"tau: {best.tau}  # {recipe.name} replays {best.ratio:.1%} of eligible steps{by}, "
+            f"found in {best.decodings} decodings"
         )
 
 
@@ -213,6 +233,9 @@ def _save(target: Path, trace: "Trace", overwrite: bool) -> None:
         f"{overall:.1%} of all steps, {eligible:.1%} of eligible steps (first frame left out)",
         f"sha256 {saved.sha256}",
     )
+    for name, scored in saved.further.items():
+        _, of_decision = replay_ratio(scored.replay, saved.tokens_per_frame)
+        say(f"decision {name}: {of_decision:.1%} of eligible steps replay")
 
 
 def _say_measured(measured: Mapping[str, Any]) -> None:

@@ -179,6 +179,7 @@ def _token_tables(ranges: "RangeDecisions") -> Iterable[Table]:
 
 
 def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
+    from carsim.decisions.trace import replay_ratio
     from carsim.decisions.trace.meta import SYNTHETIC
     from carsim.decisions.trace.token_ranges import IN_WORDS
 
@@ -207,6 +208,14 @@ def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
         "phi of clips": f"{_number(stats.clip_phi)} "
         f"(within layers {_number(stats.within_layer_clip_phi)})",
     }
+    for name, decision in meta.further.items():
+        replay = loaded.further[name].replay
+        _, eligible = replay_ratio(replay, loaded.tokens_per_frame)
+        made = meta.replay_of(name)
+        facts[f"decision {name}"] = (
+            f"skips {', '.join(decision.blocks)}: {made.tau_text}, decision scope {made.scope}; "
+            f"{eligible:.2%} of eligible steps"
+        )
     if (ranges := loaded.ranges) is not None:
         share = ranges.reused.mean() / ranges.per_range
         facts["video"] = f"{count(meta.n_steps, 'forward')}, {count(meta.n_rows, 'row')}"

@@ -18,13 +18,14 @@ from carsim.decisions.attention.base import Bools, Ints
 from carsim.decisions.replay import MachineShape, ReplayRule, Scope
 from carsim.decisions.trace import Decisions, Trace, captured, dense
 from carsim.decisions.trace.decisions import (
+    COARSENESS,
     DecisionShape,
     check_decisions,
     replay_ratio,
     rescope,
     rethreshold,
 )
-from carsim.decisions.trace.meta import STATED, TOKEN
+from carsim.decisions.trace.meta import STATED, TOKEN, TraceMeta
 from carsim.decisions.trace.precision import in_short
 from carsim.decisions.trace.resize import crop, enlarge, layers_at_depth, map_layers, resample
 from carsim.decisions.trace.token_ranges import METHODS, RangeDecisions
@@ -339,6 +340,7 @@ class Sources:
         unused = [name for name in meta.further if name not in self.skipped]
         if unused:
             mismatches.append(f"without the decisions {', '.join(unused)} of the trace")
+        mismatches += self._scopes_unlike(meta)
         if captured_under.kind != attention.kind:
             kinds = f"made under {captured_under.kind} attention, run under {attention.kind}"
             mismatches.append(kinds)
@@ -357,6 +359,20 @@ class Sources:
         if self.tokens_per_step > 1:  # traces hold decisions of tokens that saw all before them
             mismatches.append(f"made a token a step, run with {self.tokens_per_step}")
         return mismatches
+
+    def _scopes_unlike(self, meta: TraceMeta) -> list[str]:
+        """A phrase for each further decision whose rows decide together unlike the design asks.
+
+        Where the trace's own decision is made coarser, so are all that are finer.
+        """
+        phrases = []
+        is_rescoped = self.scope != meta.decision_scope
+        for name in self.skipped:
+            scope = meta.replay_of(name).scope
+            follows = is_rescoped and COARSENESS[scope] < COARSENESS[self.scope]
+            if name != TOKEN and scope != self.scope and not follows:
+                phrases.append(f"decision {name} of scope {scope}, run under {self.scope}")
+        return phrases
 
     def _captured_blocks(self, trace: Trace, name: str) -> tuple[str, ...]:
         """Names of the blocks that a decision of a trace was made to skip."""

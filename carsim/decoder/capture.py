@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 from carsim.base.errors import InputError
 from carsim.base.files import reason
 from carsim.decisions.attention.base import Ints
+from carsim.decisions.replay import Replay
 from carsim.decisions.trace import Trace
+from carsim.decisions.trace.file import Scored
 from carsim.decisions.trace.meta import (
     SCHEMA_VERSION,
     TOKEN,
@@ -119,18 +121,29 @@ def _trace(
     tokens = np.concatenate([group.tokens for group in decoded], axis=-1)  # [S, clips]
     codes_of_clips = tokens.T.reshape(len(recipe.clips), -1, TOKENS_PER_FRAME)
     shares = [round(kept_share(codes), 4) for codes in codes_of_clips]
-    tas = np.concatenate([group.tas for group in decoded], axis=-1)
+    scored = {name: _scored(recipe, decoded, name) for name in recipe.policy.decisions}
     reads: dict[str, Ints | None] = {
         name: np.concatenate([group.kv[name] for group in decoded], axis=-1)
         for name in decoded[0].kv
     }
     return Trace(
-        replay=np.concatenate([group.replay for group in decoded], axis=-1),
-        tas=_to_multiples(recipe, tas),
+        replay=scored[TOKEN].replay,
+        tas=scored[TOKEN].tas,
         meta=metadata(recipe, model.n_codes, shares, weights=model.source, quality=quality),
+        further={name: of_name for name, of_name in scored.items() if name != TOKEN},
         kv_tokens=reads.get("kv_tokens"),
         kv_runs=reads.get("kv_runs"),
         kv_held=reads.get("kv_held"),
+    )
+
+
+def _scored(recipe: Recipe, decoded: list[Decoded], name: str) -> Scored:
+    """A decision of a recipe by all groups, side by side; scores as its trace keeps them."""
+    of_groups = [group.scored(name) for group in decoded]
+    tas = np.concatenate([scored.tas for scored in of_groups], axis=-1)
+    return Scored(
+        replay=np.concatenate([scored.replay for scored in of_groups], axis=-1),
+        tas=_to_multiples(tas, recipe.policy.decisions[name], step=recipe.tas_step),
     )
 
 
@@ -214,7 +227,8 @@ def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> list[RowGroup]
     tokens = np.stack([codes.ravel() for codes in clips], axis=1)
     config = Config(recipe.decoded, TOKENS_PER_FRAME, recipe.n_frames, dtype=recipe.dtype)
     fed_frames = recipe.n_frames if recipe.given_frames is None else recipe.given_frames
-    per_group = recipe.n_rows if recipe.decision_scope == "batch" else GROUP_ROWS
+    scopes = {made.scope for made in recipe.policy.decisions.values()}
+    per_group = recipe.n_rows if "batch" in scopes else GROUP_ROWS
 
     def group_of(rows: range) -> RowGroup:
         pairs = range(rows.start // 2, rows.stop // 2)
@@ -271,14 +285,7 @@ def metadata(
     content["clips"] = [clip.model_dump() | {"kept_tokens": share} for clip, share in clips]
     decisions = None
     if recipe.skip != MLP_ALONE:
-        skipped = recipe.policy.skipped
-        decision = DecisionMeta(
-            skip=recipe.skip.kind,
-            known=KNOWN_BEHIND[skipped.stage],
-            blocks=skipped.blocks,
-            holds=skipped.holds,
-        )
-        decisions = {TOKEN: decision}
+        decisions = {name: _decision(recipe, name) for name in recipe.policy.decisions}
     return recipe.metadata(
         schema_version=SCHEMA_VERSION if decisions is None else WIDER_VERSION,
         decisions=decisions,
@@ -291,6 +298,23 @@ def metadata(
         sampling=recipe.sampling and recipe.sampling.model_dump(),
         content=content,
     )
+
+
+def _decision(recipe: Recipe, name: str) -> DecisionMeta:
+    """What a decision of a recipe skips; of a further one, also how it was made."""
+    skipped = recipe.policy.skipped[name]
+    decision = DecisionMeta(
+        skip=recipe.skip.kind,
+        known=KNOWN_BEHIND[skipped.stage],
+        blocks=skipped.blocks,
+        holds=skipped.holds,
+    )
+    if name == TOKEN:
+        return decision
+    made = recipe.policy.decisions[name]
+    tau = recipe.with_exempt_layers(recipe.decisions[name].tau)
+    changes = {"rule": made.rule, "tau": tau, "scope": made.scope}
+    return decision.model_copy(update=changes)
 
 
 def _codes(
@@ -315,10 +339,15 @@ def _model(recipe: Recipe, codebook: Codebook, folder: Path) -> DecoderModel:
     return model
 
 
-def _to_multiples(recipe: Recipe, tas: Array) -> Array:
-    """Scores [S, L, B] to multiples of the recipe's step, each on its own side of tau."""
-    if recipe.tas_step is None:
+def _to_multiples(tas: Array, made: Replay, step: float | None) -> Array:
+    """Scores as multiples of a step, each on its own side of tau.
+
+    Args:
+        tas: Scores, [S, L, B].
+        made: The decisions that follow from them.
+        step: The step; None: scores stay as they are.
+    """
+    if step is None:
         return tas
-    coarse = (np.round(tas / recipe.tas_step) * recipe.tas_step).astype(tas.dtype)
-    exceeds = recipe.policy.exceeds
-    return np.where(exceeds(coarse) == exceeds(tas), coarse, tas)
+    coarse = (np.round(tas / step) * step).astype(tas.dtype)
+    return np.where(made.exceeds(coarse) == made.exceeds(tas), coarse, tas)

@@ -24,7 +24,16 @@ from carsim.decoder.layers import (
     softmax_weights,
 )
 from carsim.decoder.shown import Shown
-from carsim.decoder.structures import Array, Config, DecoderPolicy, LayerRecord, State, Weights
+from carsim.decoder.structures import (
+    Array,
+    Config,
+    Decided,
+    DecoderPolicy,
+    LayerRecord,
+    State,
+    Weights,
+)
+from carsim.program.program import TOKEN
 
 Recorder = Callable[[LayerRecord], None]
 """Called with every layer of every decode step; it must not write to the arrays."""
@@ -120,7 +129,8 @@ def decode_step(
 
     Attention reads the keys that its policy selects. A layer with tau scores every step after the
     first frame, and replays as :mod:`carsim.decisions.replay.decide` has it: a row that replays
-    skips the blocks that the policy's ``skip`` names (:mod:`carsim.decoder.skipping`).
+    skips the blocks that the policy's ``skip`` names (:mod:`carsim.decoder.skipping`). Where blocks
+    follow several decisions, each is made by its own rule and thresholds.
 
     Args:
         state: Of :func:`prefill` or the last step; advanced by one step.
@@ -173,13 +183,6 @@ def _end_frame(state: State, layer: int) -> None:
     state.kept[layer] = end - state.padding if cached is None else cached
 
 
-class _Decision(NamedTuple):
-    """Rows that replay, bool[B], and the score that decided, [B]; None if none was evaluated."""
-
-    replay: Bools
-    tas: Array | None
-
-
 class _LayerStep:
     """One layer in one decode step: project, attend, decide, add.
 
@@ -195,10 +198,9 @@ class _LayerStep:
         self.layer = layer
         self.x = x
         self.rotary = rotary
-        self.skipped = state.policy.skipped
         self.place = state.step % state.config.tokens_per_frame  # in the frame
         self.shown = Shown(state, layer, x)
-        self.decision: _Decision | None = None
+        self.decisions: dict[str, Decided] = {}  # those that are made by now
 
     def run(self, record: Recorder | None) -> Array:
         """Residual stream after the layer, [B, d]."""
@@ -217,9 +219,10 @@ class _LayerStep:
         self._decide_at("residual")
         out = self._mlp_output(normed, attended)
         x = x + out
-        self._tell_rule()
+        self._tell_rules()
         if record is not None:
             record(self._layer_record(query, mlp_output=out, residual=x))
+        self._count_ages()
         return x
 
     def _project(self) -> Query:
@@ -246,9 +249,9 @@ class _LayerStep:
         value = arithmetic.cached(shared_by_heads(policy, heads[:, -shape.n_kv_heads :]))
         keys = state.k[layer, :, :, : slot + 1]  # views of the cache
         values = state.v[layer, :, :, : slot + 1]
-        if self.decision is not None and "qkv" in self.skipped.blocks:
+        if "qkv" in state.policy.followed and self._skipping("qkv").any():
             one_frame_before = slot - state.config.tokens_per_frame
-            replay = self.decision.replay[:, None, None]
+            replay = self._skipping("qkv")[:, None, None]
             key = np.where(replay, keys[:, :, one_frame_before], key)
             value = np.where(replay, values[:, :, one_frame_before], value)
         source = policy.source_layer(layer)
@@ -295,26 +298,34 @@ class _LayerStep:
         return projected
 
     def _decide_at(self, stage: Stage) -> None:
-        """Decide which rows replay, where their decision must be known at this stage."""
-        if self.skipped.stage != stage:
-            return
+        """Make the decisions that must be known at this stage."""
+        for name, skipped in self.state.policy.skipped.items():
+            if skipped.stage == stage:
+                self.decisions[name] = self._decided(name, stage)
+
+    def _decided(self, name: str, stage: Stage) -> Decided:
+        """A decision: rows that replay, and their scores.
+
+        Args:
+            name: Of the decision.
+            stage: Where it must be known.
+        """
         state = self.state
-        policy = state.policy
-        if not policy.scores(self.layer, state.step, state.config.tokens_per_frame):
-            self.decision = _Decision(replay=np.zeros(len(self.x), np.bool_), tas=None)
-            return
-        rule = policy.rule
-        tas = rule.score(state.rule, self.layer, self.place, self.shown.at(stage))  # [B]
+        made = state.policy.decisions[name]
+        if not made.scores(self.layer, state.step, state.config.tokens_per_frame):
+            return Decided(replay=np.zeros(len(self.x), np.bool_), tas=None)
+        rule = made.rule
+        of_decision = state.decisions[name]
+        seen = self.shown.at(stage, name)
+        tas = rule.score(of_decision.rule, self.layer, self.place, seen)  # [B]
         too_old = None
         if rule.max_age is not None:
-            too_old = state.age[self.layer, :, self.place] >= rule.max_age
-        self.decision = _Decision(replay=policy.decide(tas, self.layer, too_old), tas=tas)
+            too_old = of_decision.age[self.layer, :, self.place] >= rule.max_age
+        return Decided(replay=made.decide(tas, self.layer, too_old), tas=tas)
 
-    @property
-    def _replay(self) -> Bools:
-        """Rows that replay, bool[B], behind the stage that decides."""
-        assert self.decision is not None
-        return self.decision.replay
+    def _skipping(self, block: str) -> Bools:
+        """Rows that skip a block, bool[B], behind the stage that decides."""
+        return self.decisions[self.state.policy.followed[block]].replay
 
     def _add_output(self, attended: Array) -> Array:
         """Residual stream behind the output projection, [B, d].
@@ -322,12 +333,12 @@ class _LayerStep:
         Rows that skip the projection add what is held for it: nothing, where a later block holds
         the outputs of both.
         """
-        if "output" not in self.skipped.blocks:
+        if "output" not in self.state.policy.followed:
             return self.x + attended
-        if "output" in self.skipped.holds:
+        if "output" in self.state.held:
             return self.x + self._held_or_fresh("output", attended)
         nothing = attended.dtype.type(0)
-        return self.x + np.where(self._replay[:, None], nothing, attended)
+        return self.x + np.where(self._skipping("output")[:, None], nothing, attended)
 
     def _mlp_output(self, normed: Array, attended: Array) -> Array:
         """Output of the MLP branch, [B, d]: fresh where rows compute, held where they replay.
@@ -335,20 +346,21 @@ class _LayerStep:
         Fresh outputs are held for this place of the next frame; with those of earlier blocks that
         are skipped and do not hold their own.
         """
-        replay = self._replay
-        age = self.state.age[self.layer, :, self.place]  # a view
-        age += 1
-        age *= replay
-        skips_mlp = "mlp" in self.skipped.blocks
-        computes = ~replay if skips_mlp else np.ones_like(replay)
+        policy = self.state.policy
+        weights = self.state.weights
+        if "mlp" not in policy.followed:
+            return mlp(weights, self.layer, normed)
+        replay = self._skipping("mlp")
+        computes = ~replay
         fresh = np.zeros_like(normed)
         if computes.all():
-            fresh = mlp(self.state.weights, self.layer, normed)
+            fresh = mlp(weights, self.layer, normed)
         elif computes.any():
-            fresh[computes] = mlp(self.state.weights, self.layer, normed[computes])
-        if not skips_mlp or "mlp" not in self.skipped.holds:
+            fresh[computes] = mlp(weights, self.layer, normed[computes])
+        if "mlp" not in self.state.held:
             return fresh
-        holds_both = "output" in self.skipped.blocks and "output" not in self.skipped.holds
+        by_one_decision = policy.followed.get("output") == policy.followed["mlp"]
+        holds_both = by_one_decision and "output" not in self.state.held
         if not holds_both:
             return self._held_or_fresh("mlp", fresh)
         sums = self._held_or_fresh("mlp", attended + fresh)
@@ -357,10 +369,10 @@ class _LayerStep:
     def _held_or_fresh(self, block: str, fresh: Array) -> Array:
         """Fresh outputs of rows that compute, which are held, and held ones of others, [B, d]."""
         state = self.state
-        rule = state.policy.rule
+        rule = state.policy.decisions[state.policy.followed[block]].rule
         # [B, d], a view: writing to it holds.
         held_outputs = state.held[block][self.layer, :, self.place]
-        computes = ~self._replay
+        computes = ~self._skipping(block)
         if rule.damps:
             held_outputs[~computes] *= held_outputs.dtype.type(rule.gain_of(self.layer))
         out = fresh
@@ -373,23 +385,32 @@ class _LayerStep:
             state.computed[self.layer, computes, self.place] = rounded
         return out
 
-    def _tell_rule(self) -> None:
-        """Tell the rule which rows computed, in a layer that may replay."""
+    def _tell_rules(self) -> None:
+        """Tell the rules which rows computed, in a layer that may replay by their decision."""
         state = self.state
-        if state.policy.tau[self.layer] is not None:
-            seen = self.shown.at("residual")
-            state.policy.rule.computed(state.rule, self.layer, self.place, ~self._replay, seen)
+        for name, made in state.policy.decisions.items():
+            if made.tau[self.layer] is not None:
+                seen = self.shown.at("residual", name)
+                computes = ~self.decisions[name].replay
+                made.rule.computed(
+                    state.decisions[name].rule, self.layer, self.place, computes, seen
+                )
+
+    def _count_ages(self) -> None:
+        """Count the frames that the place has replayed by each decision."""
+        for name, decided in self.decisions.items():
+            age = self.state.decisions[name].age[self.layer, :, self.place]  # a view
+            age += 1
+            age *= decided.replay
 
     def _layer_record(self, query: Query, *, mlp_output: Array, residual: Array) -> LayerRecord:
-        assert self.decision is not None
         return LayerRecord(
             step=self.state.step,
             layer=self.layer,
             query=query,
             chosen=self.shown.chosen,
-            seen=self.shown.at("residual"),
-            tas=self.decision.tas,
-            replay=self.decision.replay,
+            seen=self.shown.at("residual", TOKEN),
+            decisions=self.decisions,
             mlp=mlp_output,
             residual=residual,
         )

@@ -14,7 +14,7 @@ from pydantic import (
 
 from carsim.base.section import Section
 from carsim.decisions.attention import Attention
-from carsim.decisions.replay import FASTCAR, Pairs, Rule, Scope
+from carsim.decisions.replay import FASTCAR, Pairs, Replay, ReplayRule, Rule, Scope
 from carsim.decisions.trace.meta import Geometry, Tau, TraceMeta
 from carsim.decoder.structures import DecoderPolicy
 
@@ -74,13 +74,8 @@ class BaseRecipe(Section):
         Raises:
             ValueError: Tau or rule do not fit the body.
         """
-        tau = self.thresholds
-        if isinstance(tau, tuple) and len(tau) != body.n_layers:
-            raise ValueError(f"{len(tau)} taus for {body.n_layers} layers")
-        self.rule.check(body.n_heads, body.hidden_size)
-        self.rule.check_layers(body.n_layers)
-        taus = tau if isinstance(tau, tuple) else (tau,) * body.n_layers
-        return DecoderPolicy(taus, self.rule, self.decision_scope, pairs, self.attention)
+        made = made_by(self.thresholds, self.rule, scope=self.decision_scope, body=body)
+        return DecoderPolicy(made.tau, made.rule, made.scope, pairs, self.attention)
 
     def metadata(self, **more: object) -> TraceMeta:
         """Metadata of a trace: the recipe's fields of equal names, and further fields.
@@ -94,3 +89,23 @@ class BaseRecipe(Section):
         values["command"] = f"carsim capture {self.name}.yaml"
         values["tau"] = self.thresholds
         return TraceMeta.model_validate(values | more)
+
+
+def made_by(tau: Taus, rule: ReplayRule, *, scope: Scope, body: Geometry) -> Replay:
+    """How a decision is made.
+
+    Args:
+        tau: Threshold: one, one per layer, or None.
+        rule: Rule of the score.
+        scope: Rows that decide together.
+        body: Shape of the body.
+
+    Raises:
+        ValueError: Tau or rule do not fit the body.
+    """
+    if isinstance(tau, tuple) and len(tau) != body.n_layers:
+        raise ValueError(f"{len(tau)} taus for {body.n_layers} layers")
+    rule.check(body.n_heads, body.hidden_size)
+    rule.check_layers(body.n_layers)
+    taus = tau if isinstance(tau, tuple) else (tau,) * body.n_layers
+    return Replay(taus, rule, scope)

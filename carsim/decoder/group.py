@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.decisions.attention.base import Array, Ints
+from carsim.decisions.trace.file import Scored
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.decoding import TokenSampling
 from carsim.decoder.model import DecoderModel
 from carsim.decoder.sampling import chooser, log_chances, mix_guidance
 from carsim.decoder.structures import Config, DecoderPolicy, LayerRecord, Weights, stack_weights
+from carsim.program.program import TOKEN
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,7 @@ class Decoded:
             gave the token.
         kv: ``kv_tokens`` and ``kv_runs`` [S, L, KV, B], and ``kv_held`` [T, L, B], if the
             attention policy records what it reads; else empty.
+        further: Decisions beside ``token``, with scores as ``tas``, by name.
     """
 
     replay: NDArray[np.bool_]
@@ -71,6 +74,15 @@ class Decoded:
     tokens: NDArray[np.int64]
     nats: NDArray[np.float64]
     kv: dict[str, Ints]
+    further: dict[str, Scored]
+
+    def scored(self, name: str) -> Scored:
+        """A decision, and its scores.
+
+        Args:
+            name: ``token``, or one of the further ones.
+        """
+        return Scored(self.replay, self.tas) if name == TOKEN else self.further[name]
 
 
 class Decoding:
@@ -111,6 +123,10 @@ class Decoding:
             tokens=group.tokens.copy(),
             nats=np.empty(group.tokens.shape),
             kv=kv,
+            further={
+                name: Scored(replay=np.zeros(shape, bool), tas=np.full(shape, np.nan, config.dtype))
+                for name, _ in group.policy.further
+            },
         )
         self._choose = group.sampling and chooser(group.sampling, group.seeds)
 
@@ -155,9 +171,11 @@ class Decoding:
         """Copy what a layer decided and read."""
         layer_step = (seen.step, seen.layer)
         decoded = self.decoded
-        decoded.replay[layer_step] = seen.replay
-        if seen.tas is not None:
-            decoded.tas[layer_step] = seen.tas
+        for name, decided in seen.decisions.items():
+            scored = decoded.scored(name)
+            scored.replay[layer_step] = decided.replay
+            if decided.tas is not None:
+                scored.tas[layer_step] = decided.tas
         if decoded.kv:
             reads = seen.reads
             decoded.kv["kv_tokens"][layer_step] = reads.tokens

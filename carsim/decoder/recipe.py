@@ -21,12 +21,12 @@ from pydantic import (
 
 from carsim.base.errors import InputError
 from carsim.base.section import Section, explained, file_schema, tuples
-from carsim.decisions.replay import Pairs
-from carsim.decisions.trace.meta import Geometry
+from carsim.decisions.replay import Pairs, Replay, Rule, Scope
+from carsim.decisions.trace.meta import TOKEN, DecisionName, Geometry
 from carsim.decisions.trace.precision import DecoderPrecision
 from carsim.decoder.chunked.recipe import ChunkRecipe
 from carsim.decoder.content import TOKENS_PER_FRAME
-from carsim.decoder.decoding import BaseRecipe, FilePath, TokenSampling
+from carsim.decoder.decoding import BaseRecipe, FilePath, Taus, TokenSampling, made_by
 from carsim.decoder.hf_recipe import CheckpointRecipe
 from carsim.decoder.pipeline_recipe import PipelineRecipe
 from carsim.decoder.structures import MLP_ALONE, DecoderPolicy
@@ -86,6 +86,20 @@ class QualityRecipe(Section):
     clips: PositiveInt
 
 
+class DecisionRecipe(Section):
+    """A decision beside that of the recipe.
+
+    Attributes:
+        tau: Threshold: one, or one per layer, where null neither scores nor replays.
+        rule: Rule of replay; the recipe's, if left out.
+        decision_scope: Rows that decide together; the recipe's, if left out.
+    """
+
+    tau: Taus
+    rule: Rule | None = None
+    decision_scope: Scope | None = None
+
+
 class Recipe(BaseRecipe):
     """A decoding of given content by the reference decoder.
 
@@ -107,6 +121,9 @@ class Recipe(BaseRecipe):
         attention: Attention policy.
         decision_scope: Rows that decide together.
         skip: Blocks that a row skips where it replays: the MLP, unless stated otherwise.
+        decisions: Further decisions by name, where blocks of ``skip`` follow several, such as
+            ``attention`` under ``by_decision``; the recipe's own tau, rule and scope make the
+            decision ``token``.
         precision: Bits of weights, activations and caches; absent, nothing is rounded beyond
             ``dtype``.
         given_frames: First frames that are fed from the clip, where the rest is sampled.
@@ -126,6 +143,7 @@ class Recipe(BaseRecipe):
     prompt_tokens: PositiveInt
     exempt_layers: tuple[NonNegativeInt, ...] = ()
     skip: AnySkip = MLP_ALONE
+    decisions: dict[DecisionName, DecisionRecipe] = Field(default_factory=dict)
     precision: DecoderPrecision | None = None
     given_frames: NonNegativeInt | None = None
     sampling: TokenSampling | None = None
@@ -163,15 +181,58 @@ class Recipe(BaseRecipe):
     @property
     def thresholds(self) -> float | tuple[float | None, ...] | None:
         """Taus as a trace stores them: infinite in exempt layers, one number if none is exempt."""
-        if not self.exempt_layers or self.tau is None or isinstance(self.tau, tuple):
-            return self.tau
+        return self.with_exempt_layers(self.tau)
+
+    def with_exempt_layers(self, tau: Taus) -> Taus:
+        """A threshold for all layers but exempt ones, in which it is infinite.
+
+        Args:
+            tau: Of one of the decisions; one per layer, or None, stays as it is.
+        """
+        if not self.exempt_layers or tau is None or isinstance(tau, tuple):
+            return tau
         exempt = set(self.exempt_layers)
-        return tuple(inf if i in exempt else self.tau for i in range(self.decoded.n_layers))
+        return tuple(inf if i in exempt else tau for i in range(self.decoded.n_layers))
 
     @property
     def policy(self) -> DecoderPolicy:
         """The decoder's policy."""
-        return replace(self.policy_of(self.decoded, self.pairs), skip=self.skip)
+        policy = self.policy_of(self.decoded, self.pairs)
+        further = tuple((name, self._made(decision)) for name, decision in self.decisions.items())
+        return replace(policy, skip=self.skip, further=further)
+
+    def tau_of(self, decision: str) -> Taus:
+        """Threshold of a decision, without exempt layers.
+
+        Args:
+            decision: ``token``, or one of ``decisions``.
+        """
+        return self.tau if decision == TOKEN else self.decisions[decision].tau
+
+    def with_tau(self, tau: Taus, decision: str = TOKEN) -> "Recipe":
+        """The recipe with another threshold of a decision.
+
+        Args:
+            tau: The threshold.
+            decision: ``token``, or one of ``decisions``.
+        """
+        if decision == TOKEN:
+            return self.model_copy(update={"tau": tau})
+        changed = self.decisions[decision].model_copy(update={"tau": tau})
+        return self.model_copy(update={"decisions": {**self.decisions, decision: changed}})
+
+    def _made(self, decision: DecisionRecipe) -> Replay:
+        """How a further decision is made.
+
+        Raises:
+            ValueError: Tau or rule do not fit the body.
+        """
+        return made_by(
+            self.with_exempt_layers(decision.tau),
+            decision.rule or self.rule,
+            scope=decision.decision_scope or self.decision_scope,
+            body=self.decoded,
+        )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -179,6 +240,7 @@ class Recipe(BaseRecipe):
             self.precision.check(self.decoded.input_widths, self.decoded.head_dim)
         if self.exempt_layers:
             self._check_exempt_layers()
+        self._check_decisions()
         _ = self.policy.skipped  # tau and rule fit the body, and the decoder can skip that
         if (self.sampling is None) != (self.given_frames is None):
             raise ValueError("sampling and given_frames go together: give both or neither")
@@ -196,6 +258,14 @@ class Recipe(BaseRecipe):
             raise ValueError(f"head_dim {self.decoded.head_dim} is odd, rotary needs pairs")
         return self
 
+    def _check_decisions(self) -> None:
+        if TOKEN in self.decisions:
+            problem = f"decisions: {TOKEN!r} is made by tau, rule and decision_scope of the recipe"
+            raise ValueError(problem)
+        for name, decision in self.decisions.items():
+            if self.exempt_layers and isinstance(decision.tau, tuple):
+                raise ValueError(f"exempt_layers go with one tau for the decision {name!r}")
+
     def _check_exempt_layers(self) -> None:
         if self.tau is None or isinstance(self.tau, tuple):
             raise ValueError("exempt_layers go with one tau for all other layers")
@@ -206,11 +276,13 @@ class Recipe(BaseRecipe):
     def _check_quality(self, wanted: QualityRecipe) -> None:
         if self.judged_from >= self.n_frames:
             raise ValueError("quality needs a frame after the first, which never replays")
-        if self.tau is None and self.attention.exact and self.precision is None:
+        never_replays = self.tau is None and not self.decisions
+        if never_replays and self.attention.exact and self.precision is None:
             raise ValueError("quality of dense decoding: it is its own reference")
         if wanted.clips > len(self.clips):
             raise ValueError(f"quality of {wanted.clips} clips, there are {len(self.clips)}")
-        if self.decision_scope == "batch" and wanted.clips < len(self.clips):
+        scopes = {made.scope for made in self.policy.decisions.values()}
+        if "batch" in scopes and wanted.clips < len(self.clips):
             raise ValueError("quality under scope batch needs all clips, as they decide together")
 
 

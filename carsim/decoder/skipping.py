@@ -2,8 +2,9 @@
 
 Blocks of a layer are computed one after the other: ``qkv`` (norm, queries, keys and values),
 ``attention``, ``output`` (output projection, added to the residual stream) and ``mlp`` (added to
-it). Where a row skips blocks, it adds what the last of them held: everything that the skipped
-blocks since the holder before would have added, when the row computed last at this place.
+it). Where a row skips blocks by a decision, it adds what the last of them held: everything that the
+skipped blocks since the holder before would have added, when the row computed last at this place.
+Blocks may follow several decisions, each with ages of its own.
 
 Where ``qkv`` is skipped, the key and the value of the place in the previous frame stand for new
 ones.
@@ -40,10 +41,10 @@ KNOWN_BEHIND: dict[Stage, str | None] = {
 
 @dataclass(frozen=True)
 class Skipped:
-    """What rows skip where they replay.
+    """Blocks that rows skip by one decision.
 
     Attributes:
-        blocks: Names of the blocks that they skip, in order.
+        blocks: Names of the blocks, in the order of the layer.
         holds: Those whose output is held.
         stage: Where the decision must be known.
     """
@@ -53,12 +54,15 @@ class Skipped:
     stage: Stage
 
 
-def skipped_by(skip: Skip, n_layers: int) -> Skipped:
-    """The blocks that a policy skips.
+def skipped_by(skip: Skip, n_layers: int) -> dict[str, Skipped]:
+    """The blocks that rows skip by each decision that a policy follows.
 
     Args:
         skip: What the policy skips.
         n_layers: Layers of the decoder, which all skip the same blocks.
+
+    Returns:
+        Name of a decision -> blocks, in the order in which decisions must be known.
 
     Raises:
         InputError: The decoder cannot skip these blocks.
@@ -70,21 +74,32 @@ def skipped_by(skip: Skip, n_layers: int) -> Skipped:
             problem = f"skips other blocks in layer {number} than in layer 0"
             cure = "skip the same blocks in all layers, and give a layer without replay no tau"
             raise InputError(named, problem, cure)
-    decisions = {block.follows for block in marked if block.follows is not None}
-    if decisions - {TOKEN}:
-        problem = f"follows the decisions {', '.join(sorted(decisions))}, a decoder makes one"
-        cure = "capture a trace for each, and join them as decisions of one trace"
-        raise InputError(named, problem, cure)
-    blocks = tuple(block.name for block in marked if block.follows is not None)
-    holds = tuple(block.name for block in marked if block.holds)
-    if not blocks:
+    decisions = list(dict.fromkeys(block.follows for block in marked if block.follows is not None))
+    if not decisions:
         raise InputError(named, "skips no block of a plain layer", "mark some block")
+    return {decision: _skipped_by_decision(named, marked, decision) for decision in decisions}
+
+
+def _skipped_by_decision(named: str, marked: Layer, decision: str) -> Skipped:
+    """The blocks of a layer that follow a decision.
+
+    Args:
+        named: The skip, for messages.
+        marked: The layer.
+        decision: Name of the decision.
+
+    Raises:
+        InputError: The decoder cannot skip these blocks by one decision.
+    """
+    blocks = tuple(block.name for block in marked if block.follows == decision)
+    holds = tuple(block.name for block in marked if block.follows == decision and block.holds)
+    by = "" if decision == TOKEN else f" by the decision {decision!r}"
     if "output" not in blocks and ("attention" in blocks or "qkv" in blocks):
-        problem = f"skips {blocks[0]!r}, and not the output projection, which needs it"
-        raise InputError(named, problem, "skip 'output', too")
+        problem = f"skips {blocks[0]!r}{by}, and not the output projection, which needs it"
+        raise InputError(named, problem, "skip 'output' by the same decision, too")
     if "qkv" in blocks and "attention" not in blocks:
-        problem = "skips 'qkv', and not attention, which needs queries"
-        raise InputError(named, problem, "skip 'attention', too")
+        problem = f"skips 'qkv'{by}, and not attention, which needs queries"
+        raise InputError(named, problem, "skip 'attention' by the same decision, too")
     for name in holds:
         if name not in ADDS:
             problem = f"holds the output of {name!r}, which adds nothing to the residual stream"

@@ -5,9 +5,10 @@ query heads per key head, hd head size, F feed-forward size, N tokens per frame,
 decode steps, P prompt slots, C = P + S cache slots.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from carsim.decisions.replay import DecoderShape, Replay, Seen
 from carsim.decisions.trace.meta import Geometry
 from carsim.decoder.precision import EXACT, Arithmetic
 from carsim.decoder.skipping import Skipped, skipped_by
+from carsim.program.program import TOKEN
 from carsim.program.skips import Skip, SkipMlp
 
 MLP_ALONE = SkipMlp()
@@ -66,27 +68,58 @@ class Config:
 class DecoderPolicy(Replay):
     """The decoder skips blocks by replay, and keys by its attention policy.
 
+    The policy itself makes the decision ``token``: its tau, rule and scope.
+
     Attributes:
         attention: The keys that attention reads.
         skip: The blocks that a row skips where it replays: the MLP, unless stated otherwise.
+        further: Decisions beside ``token`` by name, whose pairs are those of the policy.
     """
 
     attention: AttentionPolicy = PLAIN
     skip: Skip = MLP_ALONE
+    further: tuple[tuple[str, Replay], ...] = ()
 
     @cached_property
-    def skipped(self) -> Skipped:
-        """The blocks by name.
+    def decisions(self) -> dict[str, Replay]:
+        """All decisions by name, ``token`` first."""
+        further = {name: replace(made, pairs=self.pairs) for name, made in self.further}
+        return {TOKEN: self, **further}
+
+    @cached_property
+    def skipped(self) -> dict[str, Skipped]:
+        """The blocks that rows skip by each decision, in the order in which they are decided.
 
         Raises:
-            InputError: The decoder cannot skip these blocks, or not with this attention policy.
+            InputError: The decoder cannot skip these blocks, or not with this attention policy, or
+                blocks follow other decisions than the policy makes.
         """
+        named = f"skip {self.skip.kind!r}"
         skipped = skipped_by(self.skip, n_layers=len(self.tau))
-        if "attention" in skipped.blocks and self.attention.records:
+        for name in skipped:
+            if name not in self.decisions:
+                problem = f"follows the decision {name!r}, and there is {', '.join(self.decisions)}"
+                raise InputError(named, problem, f"give `decisions` of the recipe {name!r}")
+        for name in self.decisions:
+            if name not in skipped:
+                problem = f"follows {' and '.join(skipped)}, and not the decision {name!r}"
+                raise InputError(named, problem, f"let a block follow {name!r}, or leave it out")
+        skips_attention = any("attention" in part.blocks for part in skipped.values())
+        if skips_attention and self.attention.records:
             problem = f"attention is skipped, and {self.attention.text} chooses keys by the data"
             cure = "take a policy whose reads follow from the context, or skip the MLP alone"
-            raise InputError(f"skip {self.skip.kind!r}", problem, cure)
+            raise InputError(named, problem, cure)
         return skipped
+
+    @cached_property
+    def followed(self) -> dict[str, str]:
+        """Name of each block that rows may skip -> the decision that it follows."""
+        return {block: name for name, part in self.skipped.items() for block in part.blocks}
+
+    @cached_property
+    def holders(self) -> tuple[str, ...]:
+        """Names of the blocks whose output is held."""
+        return tuple(block for part in self.skipped.values() for block in part.holds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +134,19 @@ class Weights:
     ln_mlp: Array  # [L, d]
     ln_final: Array  # [d]
     arithmetic: Arithmetic = EXACT
+
+
+@dataclass(eq=False)
+class DecisionState:
+    """Memory of one decision; its arrays are written in place by every step.
+
+    Attributes:
+        age: [L, B, N], frames in a row that the place has replayed.
+        rule: State of the rule.
+    """
+
+    age: Ints
+    rule: Any
 
 
 class State:
@@ -142,16 +188,18 @@ class State:
 
         # By block, [L, B, N, d]: what a replay adds at each place of the frame
         outputs = (layers, batch, per_frame, body.hidden_size)
-        self.held: dict[str, Array] = {
-            name: np.zeros(outputs, dtype) for name in policy.skipped.holds
-        }
+        self.held: dict[str, Array] = {name: np.zeros(outputs, dtype) for name in policy.holders}
         # [L, B, N, d]: the MLP output that was computed last, where gains change what is held
         self.computed: Array = self.held.get("mlp", np.zeros(0, dtype))
-        if policy.rule.damps and "mlp" in self.held:
+        if "mlp" in self.held and policy.decisions[policy.followed["mlp"]].rule.damps:
             self.computed = np.zeros(outputs, dtype)
-        # [L, B, N]: frames in a row that the place has replayed
-        self.age = np.zeros((layers, batch, per_frame), np.int32)
-        self.rule = policy.rule.begin(rule_shape(body, per_frame, batch, dtype))
+        shape = rule_shape(body, per_frame, batch, dtype)
+        self.decisions = {
+            name: DecisionState(
+                age=np.zeros((layers, batch, per_frame), np.int32), rule=made.rule.begin(shape)
+            )
+            for name, made in policy.decisions.items()
+        }
         # Layer -> newest keys before the rotary embedding, [B, KV, slots, hd], which others share
         self.plain_keys: dict[int, Array] = {}
         self.codes = np.full((config.n_steps, batch), -1)  # [S, B], fed in each step; -1: begin
@@ -168,6 +216,18 @@ class State:
         return self.prompt_slots + self.step
 
 
+class Decided(NamedTuple):
+    """A decision in one layer of one step.
+
+    Attributes:
+        replay: Rows that replay, bool[B].
+        tas: The score that decides, [B]; None where it is not evaluated.
+    """
+
+    replay: Bools
+    tas: Array | None
+
+
 @dataclass(frozen=True, eq=False)
 class LayerRecord:
     """One layer in one decode step, as shown to a recorder. Arrays are the decoder's own.
@@ -177,9 +237,8 @@ class LayerRecord:
         layer: Layer.
         query: The newest tokens' queries and the cached keys.
         chosen: The keys that attention read.
-        seen: What the rule of replay may look at.
-        tas: The score that decides, [B]; None where it is not evaluated.
-        replay: bool[B].
+        seen: What the rule of the decision ``token`` may look at.
+        decisions: Decisions by name.
         mlp: Output of the MLP branch, fresh or replayed, [B, d]; where rows hold the outputs of
             several blocks as one, what they add behind the last of them.
         residual: Residual stream after the layer, [B, d].
@@ -190,10 +249,19 @@ class LayerRecord:
     query: Query
     chosen: Selection
     seen: Seen
-    tas: Array | None
-    replay: NDArray[np.bool_]
+    decisions: Mapping[str, Decided]
     mlp: Array
     residual: Array
+
+    @property
+    def tas(self) -> Array | None:
+        """Score of the decision ``token``, [B]; None where it is not evaluated."""
+        return self.decisions[TOKEN].tas
+
+    @property
+    def replay(self) -> Bools:
+        """Rows that replay by the decision ``token``, bool[B]."""
+        return self.decisions[TOKEN].replay
 
     @property
     def read(self) -> NDArray[np.bool_]:

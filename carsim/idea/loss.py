@@ -9,11 +9,14 @@ Baselines of a rule, at as many replays:
 * *random*: as many places of each layer and frame, drawn;
 * *nothing*: its own decisions, and nothing is added in place of the cached output.
 
+Where several decisions are made, each has these baselines; places are permuted or drawn alike for
+all of them.
+
 The baseline of an attention policy is a window of the newest tokens that reads as many keys.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -24,7 +27,7 @@ from numpy.typing import NDArray
 from carsim.base.statistics import Interval, bootstrap_mean
 from carsim.decisions.attention import Streaming
 from carsim.decisions.attention.base import Array, Bools
-from carsim.decisions.replay import DecoderShape, ReplayRule, Seen
+from carsim.decisions.replay import DecoderShape, Replay, ReplayRule, Seen
 from carsim.decoder.capture import prepare
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.group import Decoded, RowGroup, decode_group
@@ -80,6 +83,7 @@ class Loss:
         scenes: Number of scenes.
         ratio: Replayed share of eligible steps, all layers; 0 for attention policies.
         by_layer: Replayed share of each layer.
+        further: Decision beside ``token`` -> replayed share of eligible steps, all layers.
         density: Keys read over the context, in frames after the first; 1 for rules.
         excess: Name of a way -> loss over dense decoding, with its interval over scenes.
         gains: Baseline -> its loss less that of the idea; positive where the idea is better.
@@ -93,6 +97,7 @@ class Loss:
     excess: Mapping[str, Interval]
     gains: Mapping[str, Interval]
     dense_nats: float
+    further: Mapping[str, float] = field(default_factory=dict)
 
 
 def measure_rule(
@@ -114,13 +119,17 @@ def measure_rule(
     for baseline, decide in decisions_of.items():
         groups_of_baseline = []
         for group, scene in zip(groups, with_idea, strict=True):
-            policy = _given(group, decide(scene.replay))
+            policy = _given(group, scene, decide, rng)
             groups_of_baseline.append(replace(group, policy=policy))
         baselines[baseline] = groups_of_baseline
     decoded |= _decoded(baselines, workers, progress)
     losses = {way: _nats(scenes) for way, scenes in decoded.items()}
     replay = np.concatenate([scene.replay for scene in with_idea], axis=2)
-    return _loss(losses, replay, density=1.0), replay
+    further = {
+        name: float(np.mean([scene.scored(name).replay[TOKENS_PER_FRAME:] for scene in with_idea]))
+        for name, _ in groups[0].policy.further
+    }
+    return replace(_loss(losses, replay, density=1.0), further=further), replay
 
 
 def measure_policy(recipe: Recipe, *, workers: int, progress: Progress | None) -> Loss:
@@ -170,10 +179,25 @@ def groups_of_scenes(recipe: Recipe) -> list[RowGroup]:
     return groups
 
 
-def _given(group: RowGroup, rule: Given) -> DecoderPolicy:
-    """The policy that takes decisions as they were made before; blocks are skipped as usual."""
-    layers = group.config.geometry.n_layers
-    return DecoderPolicy((0.5,) * layers, rule, skip=group.policy.skip)
+def _given(
+    group: RowGroup, scene: Decoded, decide: Callable[[Bools], Given], rng: np.random.Generator
+) -> DecoderPolicy:
+    """The policy of a baseline; blocks are skipped as usual.
+
+    Args:
+        group: The group of the idea.
+        scene: What was decided in it.
+        decide: Gives the decisions of the baseline, from those of the idea.
+        rng: Used by ``decide``, and set back for each further decision.
+    """
+    taus = (0.5,) * group.config.geometry.n_layers
+    begun = rng.bit_generator.state
+    rule = decide(scene.replay)
+    further = []
+    for name, _ in group.policy.further:
+        rng.bit_generator.state = begun
+        further.append((name, Replay(taus, decide(scene.scored(name).replay))))
+    return DecoderPolicy(taus, rule, skip=group.policy.skip, further=tuple(further))
 
 
 def decode_piece(group: RowGroup, advance: Advance) -> Decoded:

@@ -33,8 +33,15 @@ def labels(subject: Subject, scenes: int, results: dict[str, Any]) -> list[str]:
         notes[-1] = "The baseline of the loss is a window of the newest tokens with equal reads."
         if subject.policy.shares_heads:
             notes.append("The small model has one key head: its loss says nothing of shared heads.")
+    for name, decision in results.get("capture", {}).get("further", {}).items():
+        notes.append(
+            f"Attention follows a decision of its own, {name!r}: "
+            f"{100 * decision['ratio']:.0f} % of eligible steps skip it, in all ways of replay. "
+            "Replayed shares in the table are of the MLP."
+        )
     if subject.decisions is not None:
-        notes = [notes[4], "Decisions are the user's own, and were not captured.", notes[3]]
+        own = "Decisions are the user's own, and were not captured."
+        notes = [notes[4], own, notes[3], *notes[5:]]
     return notes
 
 

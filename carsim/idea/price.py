@@ -1,12 +1,14 @@
 """What an idea saves on three machines, next to dense decoding and to simpler ideas.
 
 All replays are of one share: the idea's. *FastCar* is its rule, captured on the same scenes at that
-share. *Periodic* is a schedule of whole layers, *random* draws places. Neither has a score.
+share. *Periodic* is a schedule of whole layers, *random* draws places. Neither has a score. An idea
+that decides about attention by itself is compared with ways that skip as much of it.
 
 A policy that moves older tokens to a second memory is priced on machines that have one: the largest
 beside that of the cache.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +24,9 @@ from carsim.runs.pipeline import run
 MACHINES = ("zcu102", "u280", "asic_28nm")
 TWO_MEMORIES = ("zcu102_16gb", "u280")
 """Machines with a second memory."""
+
+BY_DECISION = {"policy.skip": {"kind": "by_decision"}, "machine.decision_at": "q"}
+"""What a machine does where attention and MLP follow decisions of their own."""
 
 SEED = 0
 PERIODIC = "periodic replay"
@@ -60,13 +65,28 @@ def prices_of_rule(idea: Trace, fastcar: Trace | None) -> list[Price]:
     """
     free = idea.meta.model_copy(update={"rule": Periodic()})
     like = Trace(idea.replay, idea.tas, free, further=idea.further)
-    traces = {
-        "idea": idea,
-        **({} if fastcar is None else {"FastCar": fastcar}),
-        PERIODIC: Trace.from_decisions(scheduled(idea), like, "periodic, equal share"),
-        "random": Trace.from_decisions(drawn(idea), like, "random, equal share"),
-    }
+    traces = {"idea": idea}
+    if fastcar is not None:
+        traces["FastCar"] = fastcar
+    traces[PERIODIC] = _decided(idea, like, scheduled, "periodic, equal share")
+    traces["random"] = _decided(idea, like, drawn, "random, equal share")
     return [price for machine in MACHINES for price in _on_machine(machine, traces)]
+
+
+def _decided(idea: Trace, like: Trace, decide: Callable[[Bools, int], Bools], label: str) -> Trace:
+    """A trace with other decisions than the idea's, for each of its decisions.
+
+    Args:
+        idea: The idea.
+        like: Metadata of the trace.
+        decide: Gives decisions bool[S, L, B] from those of the idea and a number of frames.
+        label: Name of the trace.
+    """
+    trace = Trace.from_decisions(decide(idea.replay, idea.n_frames), like, label)
+    for name, scored in idea.further.items():
+        other = Trace.from_decisions(decide(scored.replay, idea.n_frames), like, label)
+        trace = trace.with_decision(name, other)
+    return trace
 
 
 def prices_of_policy(policy: AttentionPolicy, idea: Trace) -> list[Price]:
@@ -103,30 +123,41 @@ def second_memory(design: Design) -> str:
     return max(others, key=lambda name: others[name].usable_bytes)
 
 
-def scheduled(idea: Trace) -> Bools:
-    """Frames of layers in turn, as many as come nearest to the idea's share."""
-    frames = idea.n_frames
-    layers = idea.n_layers
-    wanted = idea.replay.mean() * frames * layers
-    slots = [(frame, layer) for frame in range(1, frames) for layer in range(1, layers)]
+def scheduled(replay: Bools, n_frames: int) -> Bools:
+    """Frames of layers in turn, as many as come nearest to the share that replays.
+
+    Args:
+        replay: bool[S, L, B].
+        n_frames: T.
+    """
+    _, layers, rows = replay.shape
+    wanted = replay.mean() * n_frames * layers
+    slots = [(frame, layer) for frame in range(1, n_frames) for layer in range(1, layers)]
     # In turn: layers of one frame compute one after the other.
     slots.sort(key=lambda slot: ((slot[0] + slot[1]) % 2, slot))
-    replay = np.zeros((frames, idea.tokens_per_frame, layers, idea.n_rows), np.bool_)
+    frames = np.zeros((n_frames, len(replay) // n_frames, layers, rows), np.bool_)
     for frame, layer in slots[: round(wanted)]:
-        replay[frame, :, layer] = True
-    return replay.reshape(idea.replay.shape)
+        frames[frame, :, layer] = True
+    return frames.reshape(replay.shape)
 
 
-def drawn(idea: Trace) -> Bools:
-    """Decisions with as many replays in each frame, layer and row, at drawn places."""
-    frames = idea.replay.reshape(idea.n_frames, idea.tokens_per_frame, *idea.replay.shape[1:])
+def drawn(replay: Bools, n_frames: int) -> Bools:
+    """Decisions with as many replays in each frame, layer and row, at drawn places.
+
+    Args:
+        replay: bool[S, L, B].
+        n_frames: T.
+    """
+    frames = replay.reshape(n_frames, -1, *replay.shape[1:])
     rng = np.random.default_rng(SEED)
-    return rng.permuted(frames, axis=1).reshape(idea.replay.shape)
+    return rng.permuted(frames, axis=1).reshape(replay.shape)
 
 
 def _on_machine(machine: str, traces: dict[str, Trace]) -> list[Price]:
     prices = []
     design = load_design(machine)
+    if traces["idea"].further:
+        design = override(design, BY_DECISION)
     for way, trace in traces.items():
         report = run(design, [trace], resample_seed=SEED, what_if=False, allow_misfit=True)
         dense = report.row("dense, static")

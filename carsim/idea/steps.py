@@ -12,7 +12,7 @@ page     one page and one PDF
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from importlib.metadata import version
@@ -24,6 +24,7 @@ import numpy as np
 
 from carsim.base.errors import InputError
 from carsim.base.files import write_whole
+from carsim.decisions.attention.base import Array, Bools
 from carsim.decisions.replay import MachineShape, ReplayRule, Tas
 from carsim.decisions.trace import Trace, load_trace, save_trace
 from carsim.decisions.trace.stated import stated_trace
@@ -39,8 +40,9 @@ from carsim.idea.content import (
 )
 from carsim.idea.loss import Loss, measure_policy, measure_rule
 from carsim.idea.price import prices_of_policy, prices_of_rule
-from carsim.idea.subject import Subject, subject_of
-from carsim.idea.tuning import CLOSE, rule_recipe, tuned, values_of
+from carsim.idea.subject import ATTENTION_DECISION, Subject, subject_of
+from carsim.idea.tuning import CLOSE, Rules, rules_recipe, tuned, values_of
+from carsim.program.program import TOKEN
 from carsim.testing import check_kind
 from carsim.workload.workload import Workload
 
@@ -96,10 +98,10 @@ HALF = Threshold()
 
 
 class Captured(NamedTuple):
-    """A trace, and the threshold at which it was captured."""
+    """A trace, and the thresholds at which it was captured, by decision."""
 
     trace: Trace
-    tau: float
+    taus: Mapping[str, float]
 
 
 SHORT = Size(scenes=5, n_frames=4)
@@ -142,6 +144,9 @@ class Trial:
         if self.subject.rule is None and threshold != HALF:
             problem = "has no threshold, as it is no rule of replay"
             raise InputError(str(file), problem, "leave out tau and ratio")
+        if threshold.tau is not None and len(self.subject.rules) > 1:
+            problem = f"makes the decisions {', '.join(self.subject.rules)}, each at its threshold"
+            raise InputError(str(file), problem, "give ratio, or neither")
         self.content: Content = shipped_content()
         self._say = say
         self._progress = progress
@@ -194,7 +199,10 @@ class Trial:
     def _told(self, name: str, result: Any) -> str:
         """A result in one line."""
         if name == "capture":
-            return f"tau {result['tau']:.5g}, {result['ratio']:.0%} of eligible steps replay"
+            told = f"tau {result['tau']:.5g}, {result['ratio']:.0%} of eligible steps replay"
+            for decision, further in result.get("further", {}).items():
+                told += f"; {decision}: tau {further['tau']:.5g}, {further['ratio']:.0%}"
+            return told
         if name == "price":
             best = max((price for price in result if price["way"] == "idea"), key=_speedup)
             return f"up to {best['speedup']:.2f} times as fast ({best['machine']})"
@@ -207,33 +215,28 @@ class Trial:
         subject = self.subject
         if subject.decisions is not None:
             return {"line": "decisions have no contract", "checked": False}
+        if subject.attention_rule is not None:
+            check_attention_rule(subject.attention_rule, str(subject.file))
         if subject.name == "replays":
             return {"line": "a function is checked as it decodes", "checked": False}
-        broken = check_kind(subject.role, subject.rule or subject.policy)
-        if broken:
-            named = f"{subject.role} {subject.name!r} of {subject.file.name}"
-            raise InputError(named, f"breaks its contract: {broken[0]}", "mend it")
+        kinds: list[Any] = [*subject.rules.values()] or [subject.policy]
+        for kind in kinds:
+            broken = check_kind(subject.role, kind)
+            if broken:
+                named = f"{subject.role} {kind.kind!r} of {subject.file.name}"
+                raise InputError(named, f"breaks its contract: {broken[0]}", "mend it")
         return {"line": "keeps its contract", "checked": True}
 
     def _cost(self, results: dict[str, Any]) -> dict[str, Any]:
-        rule = self.subject.rule
         policy = self.subject.policy
-        if rule is not None and self.subject.name != "replays":
-            traced = rule.traced(VILA_U)
-            stated = rule.work(VILA_U)
-            line = (
-                f"known at {rule.point}; {stated.vector_ops:,} operations, "
-                f"{stated.key_elements:,} key elements, {stated.held_bytes:,} bytes held"
-            )
-            return {
-                "line": line,
-                "point": rule.point,
-                "stated": rule.states_work,
-                "work": stated._asdict(),
-                "traced_operations": traced.score_operations + traced.computed_operations,
-                "looks_at": sorted(traced.used),
-                "cheaper": rule.cheaper,
-            }
+        if self.subject.rule is not None and self.subject.name != "replays":
+            costs = {name: _cost_of(rule) for name, rule in self.subject.rules.items()}
+            of_token = costs.pop(TOKEN)
+            if costs:
+                lines = [f"{name}: {cost['line']}" for name, cost in costs.items()]
+                of_token["line"] = "; ".join([of_token["line"], *lines])
+                of_token["further"] = costs
+            return of_token
         if policy is not None:
             side = policy.side_work(_context(), 32, 32, 128)
             return {"line": f"{_total(side.element_ops):,} operations a step beside attention"}
@@ -242,22 +245,22 @@ class Trial:
     def _capture(self, results: dict[str, Any]) -> dict[str, Any]:
         subject = self.subject
         if subject.decisions is not None:
-            trace = self._of_array()
-            return self._kept(trace, tau=0.5)
+            trace = self._of_arrays()
+            return self._kept(Captured(trace, dict.fromkeys([TOKEN, *trace.further], 0.5)))
         scenes = BENCHMARK_SCENES[: self.size.scenes]
-        if subject.rule is not None:
-            frames = self._frames(subject.rule)
+        if subject.rules:
+            frames = self._frames
             if self.threshold.ratio is not None:
                 share = self.threshold.ratio / FREE_SHARE
-                captured = self._at_share(subject.rule, share, frames)
-                return self._kept(captured.trace, tau=captured.tau)
-            tau = self.threshold.tau
-            if tau is None:
-                tau = self._tau(subject.rule, SHARE)
-            recipe = rule_recipe(self.content, scenes, frames, subject.rule, tau)
-            return self._kept(self._decoded(recipe), tau=tau)
+                shares = dict.fromkeys(subject.rules, share)
+                return self._kept(self._at_shares(subject.rules, shares, frames))
+            if self.threshold.tau is not None:
+                taus = {TOKEN: self.threshold.tau}
+            else:
+                taus = self._taus(subject.rules)
+            return self._kept(self._captured(subject.rules, taus, frames))
         recipe = self.content.recipe(scenes, self.size.n_frames, attention=subject.policy)
-        return self._kept(self._decoded(recipe), tau=0.0)
+        return self._kept(Captured(self._decoded(recipe), {TOKEN: 0.0}))
 
     def _price(self, results: dict[str, Any]) -> list[dict[str, Any]]:
         idea = load_trace(self.folder / "idea.npz")
@@ -279,10 +282,11 @@ class Trial:
                 str(subject.file), problem, "write a rule or replays(seen) for the loss"
             )
         loss: Loss
-        if subject.rule is not None:
-            tau = results["capture"]["tau"]
-            frames = self._frames(subject.rule)
-            recipe = rule_recipe(self.content, scenes, frames, subject.rule, tau)
+        if subject.rules:
+            captured = results["capture"]
+            taus = {TOKEN: captured["tau"]}
+            taus |= {name: of["tau"] for name, of in captured.get("further", {}).items()}
+            recipe = rules_recipe(self.content, scenes, self._frames, subject.rules, taus)
             loss, _ = measure_rule(recipe, workers=self.workers, progress=self._progress)
         else:
             recipe = self.content.recipe(scenes, self.size.n_frames, attention=subject.policy)
@@ -295,15 +299,17 @@ class Trial:
         paths = write_page(self.folder, self.subject, self.size.scenes, results)
         return {"line": " and ".join(str(path) for path in paths)}
 
-    def _frames(self, rule: ReplayRule) -> int:
+    @property
+    def _frames(self) -> int:
         """Frames that are decoded: two at least are scored."""
-        return max(self.size.n_frames, rule.first_frame + 2)
+        first_frames = [rule.first_frame + 2 for rule in self.subject.rules.values()]
+        return max([self.size.n_frames, *first_frames])
 
-    def _tau(self, rule: ReplayRule, share: float) -> float:
+    def _taus(self, rules: Rules) -> dict[str, float]:
         return tuned(
             self.content,
-            rule,
-            share,
+            rules,
+            SHARE,
             self.size.n_frames,
             workers=self.workers,
             progress=self._progress,
@@ -313,43 +319,59 @@ class Trial:
         return capture(recipe, Path(), workers=self.workers, progress=self._progress)
 
     def _fastcar(self, idea: Trace) -> Trace:
-        """FastCar's rule on the same scenes, at the share that the idea replays."""
-        free = idea.replay[idea.tokens_per_frame :, len(EXEMPT_LAYERS) :]
-        return self._at_share(FASTCAR_RULE, float(free.mean()), idea.n_frames).trace
+        """FastCar's rule on the same scenes, at the shares that the idea replays."""
+        shares = {}
+        for name in (TOKEN, *idea.further):
+            replay = idea.scored(name).replay
+            free = replay[idea.tokens_per_frame :, len(EXEMPT_LAYERS) :]
+            shares[name] = float(free.mean())
+        rules = dict.fromkeys(shares, FASTCAR_RULE)
+        return self._at_shares(rules, shares, idea.n_frames).trace
 
-    def _at_share(self, rule: ReplayRule, share: float, n_frames: int) -> Captured:
-        """A rule on the held-out scenes, at a threshold at which a share of free layers replays.
+    def _at_shares(self, rules: Rules, shares: Mapping[str, float], n_frames: int) -> Captured:
+        """Rules on the held-out scenes, at thresholds at which shares of free layers replay.
 
         Args:
-            rule: The rule.
-            share: Share of eligible steps of layers that are not exempt.
+            rules: Decision -> rule.
+            shares: Decision -> share of eligible steps of layers that are not exempt.
             n_frames: Frames of each scene.
 
         Raises:
-            InputError: The rule decides by itself.
+            InputError: A rule decides by itself.
         """
-        captured = self._captured(rule, float("inf"), n_frames)
+        captured = self._captured(rules, dict.fromkeys(rules, float("inf")), n_frames)
         for _ in range(TRIES):
-            scores = values_of(np.asarray(captured.trace.tas, np.float64))
-            if len(np.unique(scores[:: 1 + len(scores) // 10_000])) <= 2:
-                problem = "decides by itself: no threshold changes its ratio"
-                raise InputError(f"rule {rule.kind}", problem, "leave out ratio")
-            captured = self._captured(rule, float(np.quantile(scores, 1 - share)), n_frames)
-            replayed = captured.trace.replay[captured.trace.tokens_per_frame :]
-            if abs(float(replayed.mean()) / FREE_SHARE - share) < CLOSE:
+            taus = {
+                name: _tau_at(rules[name], captured.trace.scored(name).tas, share)
+                for name, share in shares.items()
+            }
+            captured = self._captured(rules, taus, n_frames)
+            missed = []
+            for name, share in shares.items():
+                replayed = captured.trace.scored(name).replay[captured.trace.tokens_per_frame :]
+                missed.append(abs(float(replayed.mean()) / FREE_SHARE - share))
+            if max(missed) < CLOSE:
                 break
         return captured
 
-    def _captured(self, rule: ReplayRule, tau: float, n_frames: int) -> Captured:
-        """A rule on the held-out scenes."""
+    def _captured(self, rules: Rules, taus: Mapping[str, float], n_frames: int) -> Captured:
+        """Rules on the held-out scenes."""
         scenes = BENCHMARK_SCENES[: self.size.scenes]
-        recipe = rule_recipe(self.content, scenes, n_frames, rule, tau)
-        return Captured(self._decoded(recipe), tau)
+        recipe = rules_recipe(self.content, scenes, n_frames, rules, taus)
+        return Captured(self._decoded(recipe), taus)
 
-    def _of_array(self) -> Trace:
+    def _of_arrays(self) -> Trace:
+        """The decisions of an array, or of one about MLPs and one about attention."""
+        subject = self.subject
+        assert subject.decisions is not None
+        trace = self._of_array(subject.decisions)
+        if subject.attention_decisions is not None:
+            about_attention = self._of_array(subject.attention_decisions)
+            trace = trace.with_decision(ATTENTION_DECISION, about_attention)
+        return trace
+
+    def _of_array(self, array: Bools) -> Trace:
         """The decisions of an array, for the model that machines simulate."""
-        array = self.subject.decisions
-        assert array is not None
         design = load_design("zcu102")
         if array.ndim != 3 or array.shape[0] % 256 or array.shape[2] % 2:
             problem = f"has shape {array.shape}"
@@ -359,11 +381,74 @@ class Trial:
         like = stated_trace(Workload("video", frames=frames), design.model, array.shape[2])
         return Trace.from_decisions(array, like, f"decisions of {self.subject.file.name}")
 
-    def _kept(self, trace: Trace, tau: float) -> dict[str, Any]:
+    def _kept(self, captured: Captured) -> dict[str, Any]:
         path = self.folder / "idea.npz"
-        saved = save_trace(path, trace, overwrite=True)
-        eligible = saved.replay[saved.tokens_per_frame :]
-        return {"tau": tau, "ratio": float(eligible.mean()), "sha256": saved.sha256}
+        saved = save_trace(path, captured.trace, overwrite=True)
+        by_decision = {}
+        for name, tau in captured.taus.items():
+            eligible = saved.scored(name).replay[saved.tokens_per_frame :]
+            by_decision[name] = {"tau": tau, "ratio": float(eligible.mean())}
+        kept: dict[str, Any] = by_decision.pop(TOKEN) | {"sha256": saved.sha256}
+        if by_decision:
+            kept["further"] = by_decision
+        return kept
+
+
+def check_attention_rule(rule: ReplayRule, place: str) -> None:
+    """Refuse a rule that cannot decide about attention beside one that decides about the MLP.
+
+    Args:
+        rule: The rule.
+        place: The file, for messages.
+
+    Raises:
+        InputError: The rule is known too late, or holds data for each place.
+    """
+    named = f"{place}: the decision {ATTENTION_DECISION!r}"
+    if rule.point != "q":
+        problem = f"is known at {rule.point!r}, behind attention"
+        raise InputError(named, problem, "look at values that are known at the query")
+    held_bytes = rule.work(VILA_U).held_bytes
+    if held_bytes:
+        problem = f"is made by a rule that holds {held_bytes:,} bytes for each place"
+        raise InputError(named, problem, "hold nothing, or let that rule decide about the MLP")
+
+
+def _cost_of(rule: ReplayRule) -> dict[str, Any]:
+    """What a machine has to do for a rule: stated, and traced from what it does."""
+    traced = rule.traced(VILA_U)
+    stated = rule.work(VILA_U)
+    line = (
+        f"known at {rule.point}; {stated.vector_ops:,} operations, "
+        f"{stated.key_elements:,} key elements, {stated.held_bytes:,} bytes held"
+    )
+    return {
+        "line": line,
+        "point": rule.point,
+        "stated": rule.states_work,
+        "work": stated._asdict(),
+        "traced_operations": traced.score_operations + traced.computed_operations,
+        "looks_at": sorted(traced.used),
+        "cheaper": rule.cheaper,
+    }
+
+
+def _tau_at(rule: ReplayRule, tas: Array, share: float) -> float:
+    """The threshold that a share of scores exceeds.
+
+    Args:
+        rule: Rule of the scores.
+        tas: Scores, [S, L, B].
+        share: Wanted share of eligible steps of layers that are not exempt.
+
+    Raises:
+        InputError: The rule decides by itself.
+    """
+    scores = values_of(np.asarray(tas, np.float64))
+    if len(np.unique(scores[:: 1 + len(scores) // 10_000])) <= 2:
+        problem = "decides by itself: no threshold changes its ratio"
+        raise InputError(f"rule {rule.kind}", problem, "leave out ratio")
+    return float(np.quantile(scores, 1 - share))
 
 
 def _speedup(price: dict[str, Any]) -> float:

@@ -1,9 +1,14 @@
-"""The idea in a file: a rule, a policy, a function that chooses, or an array of decisions."""
+"""The idea in a file: a rule, a policy, a function that chooses, or an array of decisions.
+
+A rule decides about the MLP. A file may decide about attention by itself as well: with a second
+function, or with a rule or an array for each decision.
+"""
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,25 +19,34 @@ from carsim.base.registry import Registry, outside_kinds
 from carsim.decisions.attention import AttentionPolicy
 from carsim.decisions.attention.base import Array
 from carsim.decisions.replay import RULES, ReplayRule, Seen
+from carsim.program.program import TOKEN
 
 FUNCTION = "replays"
 """Name of a function in a file: ``replays(seen)`` gives bool[B], the rows that replay."""
 
 DECISIONS = "DECISIONS"
-"""Name of an array in a file: bool[steps, layers, rows]."""
+"""Name in a file of an array, bool[steps, layers, rows]; or of a mapping from names of decisions to
+rules or arrays."""
+
+ATTENTION_DECISION = "attention"
+"""The decision about attention, beside the one about the MLP."""
+
+ATTENTION_FUNCTION = f"{FUNCTION}_{ATTENTION_DECISION}"
+"""Name of a function in a file that decides about attention."""
 
 
 class FunctionRule(ReplayRule):
-    """Replays where the function ``replays(seen)`` of a file says so."""
+    """Replays where a function of a file, such as ``replays(seen)``, says so."""
 
     label: ClassVar[str] = "own function"
 
     kind: Literal["own_function"] = "own_function"
     module: str
+    function: str = FUNCTION
 
     def score(self, state: None, layer: int, place: int, seen: Seen) -> Array:
         """1 where the row replays, else 0, [B]."""
-        chosen = getattr(sys.modules[self.module], FUNCTION)(seen)
+        chosen = getattr(sys.modules[self.module], self.function)(seen)
         scores: Array = np.where(chosen, 1.0, 0.0)
         return scores
 
@@ -45,9 +59,11 @@ class Subject:
         file: The file.
         sha256: Of its bytes.
         name: Name of the kind.
-        rule: Rule of replay, if it is one.
+        rule: Rule of replay, if it is one; it decides about the MLP.
         policy: Attention policy, if it is one.
         decisions: bool[S, L, B], if it is an array.
+        attention_rule: Rule that decides about attention, if the idea has one.
+        attention_decisions: bool[S, L, B], if attention has an array of its own.
     """
 
     file: Path
@@ -56,12 +72,23 @@ class Subject:
     rule: ReplayRule | None = None
     policy: AttentionPolicy | None = None
     decisions: NDArray[np.bool_] | None = None
+    attention_rule: ReplayRule | None = None
+    attention_decisions: NDArray[np.bool_] | None = None
+
+    @property
+    def rules(self) -> dict[str, ReplayRule]:
+        """Rules by the name of their decision, ``token`` first; empty for other ideas."""
+        rules = {TOKEN: self.rule, ATTENTION_DECISION: self.attention_rule}
+        return {name: rule for name, rule in rules.items() if rule is not None}
 
     @property
     def text(self) -> str:
         """The idea as a phrase."""
         kind = self.rule or self.policy
-        return "own decisions" if kind is None else kind.text
+        text = "own decisions" if kind is None else kind.text
+        if self.attention_rule is not None:
+            text = f"{text}; attention by {self.attention_rule.text}"
+        return text
 
     @property
     def role(self) -> str:
@@ -84,12 +111,15 @@ def subject_of(file: Path, wanted: str | None = None) -> Subject:
     module = f"carsim_plugin_{sha256[:16]}"
     loaded = sys.modules[module]
     if hasattr(loaded, DECISIONS):
-        array = np.asarray(getattr(loaded, DECISIONS))
-        return Subject(file, sha256, "decisions", decisions=array)
+        return _of_decisions(file, sha256, getattr(loaded, DECISIONS))
     if hasattr(loaded, FUNCTION):
         if "own_function" not in RULES:
             RULES.register(FunctionRule)
-        return Subject(file, sha256, FUNCTION, rule=FunctionRule(module=module))
+        about_attention = None
+        if hasattr(loaded, ATTENTION_FUNCTION):
+            about_attention = FunctionRule(module=module, function=ATTENTION_FUNCTION)
+        rule = FunctionRule(module=module)
+        return Subject(file, sha256, FUNCTION, rule=rule, attention_rule=about_attention)
     kinds = [
         (role, name)
         for role, name in sorted({*outside_kinds()} - before or {*outside_kinds()})
@@ -111,3 +141,38 @@ def subject_of(file: Path, wanted: str | None = None) -> Subject:
     if role == "replay rule":
         return Subject(file, sha256, name, rule=instance)
     return Subject(file, sha256, name, policy=instance)
+
+
+def _of_decisions(file: Path, sha256: str, decisions: Any) -> Subject:
+    """The idea of a file that defines :data:`DECISIONS`.
+
+    Args:
+        file: The file.
+        sha256: Of its bytes.
+        decisions: An array, or a mapping.
+
+    Raises:
+        InputError: A mapping that has other names, or values of several sorts.
+    """
+    if not isinstance(decisions, Mapping):
+        return Subject(file, sha256, "decisions", decisions=np.asarray(decisions))
+    place = f"{file}: {DECISIONS}"
+    if decisions.keys() != {TOKEN, ATTENTION_DECISION}:
+        problem = f"decides about {', '.join(map(str, decisions)) or 'nothing'}"
+        cure = f"give {TOKEN!r}, which decides about the MLP, and {ATTENTION_DECISION!r}"
+        raise InputError(place, problem, cure)
+    about_mlps = decisions[TOKEN]
+    about_attention = decisions[ATTENTION_DECISION]
+    are_rules = [isinstance(value, ReplayRule) for value in (about_mlps, about_attention)]
+    if all(are_rules):
+        name = f"{about_mlps.kind}, {about_attention.kind}"
+        return Subject(file, sha256, name, rule=about_mlps, attention_rule=about_attention)
+    if any(are_rules):
+        raise InputError(place, "holds a rule and an array", "give two rules, or two arrays")
+    return Subject(
+        file,
+        sha256,
+        "decisions",
+        decisions=np.asarray(about_mlps),
+        attention_decisions=np.asarray(about_attention),
+    )

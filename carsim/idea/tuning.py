@@ -1,5 +1,6 @@
-"""A threshold at which a rule replays a wanted share, closed loop, on scenes kept for it."""
+"""Thresholds at which rules replay a wanted share, closed loop, on scenes kept for it."""
 
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
@@ -10,6 +11,10 @@ from carsim.decoder.recipe import Recipe
 from carsim.decoder.workers import Progress, run_in_workers
 from carsim.idea.content import EXEMPT_LAYERS, N_LAYERS, TUNING_SCENES, Content
 from carsim.idea.loss import decode_piece, groups_of_scenes
+from carsim.program.program import TOKEN
+
+Rules = Mapping[str, ReplayRule]
+"""Decision -> its rule."""
 
 CLOSE = 0.02
 MOST_TRIES = 4
@@ -17,28 +22,56 @@ MOST_TRIES = 4
 
 def tuned(  # noqa: PLR0913 - a search, by name
     content: Content,
-    rule: ReplayRule,
+    rules: Rules,
     share: float,
     n_frames: int,
     *,
     workers: int,
     progress: Progress | None,
-) -> float:
-    """The threshold of a rule.
+) -> dict[str, float]:
+    """The thresholds of rules.
+
+    They are searched one after the other: decisions that are searched before are made, and others
+    replay nothing.
 
     Args:
         content: The small model.
-        rule: The rule.
-        share: Wanted share of eligible steps of layers that are not exempt.
+        rules: Decision -> rule.
+        share: Wanted share of eligible steps of layers that are not exempt, by each decision.
         n_frames: Frames of each scene.
         workers: Processes.
         progress: Told about units done.
 
+    Returns:
+        Decision -> threshold.
+
+    Raises:
+        InputError: A rule scores all places alike.
+    """
+    taus = dict.fromkeys(rules, np.inf)
+    frames = max([n_frames, *(rule.first_frame + 2 for rule in rules.values())])
+
+    def scores_of(name: str, tau: float) -> np.ndarray:
+        recipe = rules_recipe(content, TUNING_SCENES, frames, rules, {**taus, name: tau})
+        return _scores(recipe, name, workers=workers, progress=progress)
+
+    for name, rule in rules.items():
+        taus[name] = _tuned(rule, share, partial(scores_of, name))
+    return taus
+
+
+def _tuned(rule: ReplayRule, share: float, scores_at: Callable[[float], np.ndarray]) -> float:
+    """The threshold of a rule.
+
+    Args:
+        rule: The rule.
+        share: Wanted share of eligible steps of layers that are not exempt.
+        scores_at: Gives the scores, [S, L, B], of a decoding at a threshold.
+
     Raises:
         InputError: The rule scores all places alike.
     """
-    frames = max(n_frames, rule.first_frame + 2)
-    scores = _scores(content, rule, np.inf, n_frames=frames, workers=workers, progress=progress)
+    scores = scores_at(np.inf)
     values = np.unique(scores[np.isfinite(scores)])
     if len(values) < 2:
         problem = f"scores every place {values[0] if len(values) else 'nan'}"
@@ -48,10 +81,7 @@ def tuned(  # noqa: PLR0913 - a search, by name
     aim = share
     for _ in range(MOST_TRIES):
         tau = float(np.quantile(values_of(scores), 1 - aim))
-        closed_loop = _scores(
-            content, rule, tau, n_frames=frames, workers=workers, progress=progress
-        )
-        replayed = float((values_of(closed_loop) > tau).mean())
+        replayed = float((values_of(scores_at(tau)) > tau).mean())
         if abs(replayed - share) < CLOSE:
             break
         # Replays beget replays, or not: aim beside the target by half of what was missed.
@@ -66,27 +96,39 @@ def values_of(scores: np.ndarray) -> np.ndarray:
     return np.asarray(may_replay[np.isfinite(may_replay)])
 
 
-def _scores(  # noqa: PLR0913 - a decoding, by name
-    content: Content,
-    rule: ReplayRule,
-    tau: float,
-    *,
-    n_frames: int,
-    workers: int,
-    progress: Progress | None,
-) -> np.ndarray:
-    """Scores of all scenes for tuning, decoded at one threshold, [S, L, B]."""
-    recipe = rule_recipe(content, TUNING_SCENES, n_frames, rule, tau)
+def _scores(recipe: Recipe, name: str, *, workers: int, progress: Progress | None) -> np.ndarray:
+    """Scores of a decision in all scenes of a recipe, [S, L, B]."""
     groups = groups_of_scenes(recipe)
     pieces = [partial(decode_piece, group) for group in groups]
     total = sum(group.work for group in groups)
     decoded = run_in_workers(pieces, total=total, workers=workers, progress=progress)
-    return np.concatenate([scene.tas for scene in decoded], axis=2)
+    return np.concatenate([scene.scored(name).tas for scene in decoded], axis=2)
 
 
-def rule_recipe(
-    content: Content, scenes: tuple[str, ...], n_frames: int, rule: ReplayRule, tau: float
+def rules_recipe(
+    content: Content,
+    scenes: tuple[str, ...],
+    n_frames: int,
+    rules: Rules,
+    taus: Mapping[str, float],
 ) -> Recipe:
-    """A recipe under a rule; the first layer is exempt."""
-    taus = tuple(np.inf if layer in EXEMPT_LAYERS else tau for layer in range(N_LAYERS))
-    return content.recipe(scenes, n_frames, rule=rule, tau=taus)
+    """A recipe under a rule, or one for each of several decisions; the first layer is exempt.
+
+    Args:
+        content: The small model.
+        scenes: Names of scenes.
+        n_frames: Frames of each.
+        rules: Decision -> rule; ``token`` decides about the MLP.
+        taus: Decision -> threshold.
+    """
+    made = {name: {"rule": rule, "tau": _by_layer(taus[name])} for name, rule in rules.items()}
+    fields: dict[str, object] = dict(made.pop(TOKEN))
+    if made:
+        fields["skip"] = {"kind": "by_decision"}
+        fields["decisions"] = made
+    return content.recipe(scenes, n_frames, **fields)
+
+
+def _by_layer(tau: float) -> tuple[float, ...]:
+    """A threshold for all layers that are not exempt."""
+    return tuple(np.inf if layer in EXEMPT_LAYERS else tau for layer in range(N_LAYERS))

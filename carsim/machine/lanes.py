@@ -421,6 +421,8 @@ def _cost(machine: MachineArrays, op: Op, rows: Ints) -> Cost:
     elements = element_cycles(machine.vector, op)
     beside = np.maximum(array, elements) if machine.kernel_fusion else array + elements
     working = (rows > 0).astype(np.int64)
+    if op.stream is Stream.FAR_KV:  # in some phases, no token lies in the second memory
+        working = working * (np.asarray(op.macs) > 0)
     serial = vector_cycles(machine.vector, op.serial_vector_ops) + op.scan_cycles
     return Cost(
         serial=np.asarray(serial * working, np.int64),

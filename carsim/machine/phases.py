@@ -33,7 +33,7 @@ from carsim.program.block import Block
 from carsim.program.head import Head
 from carsim.program.layers import FurtherRules, decoder_program, skips_mlp_alone
 from carsim.program.program import Program
-from carsim.program.prompt import PromptLayer
+from carsim.program.prompt import USUAL_CACHE, PromptCache, PromptLayer
 from carsim.program.reads import Reads
 from carsim.program.sample import sample_program
 from carsim.workload.forwards import ForwardKind
@@ -311,17 +311,14 @@ class Phases:
         self,
         tokens: int,
         kind: LayerKind = USUAL_LAYER,
-        *,
-        key_heads: int | None = None,
-        shares: bool = False,
+        cache: PromptCache = USUAL_CACHE,
     ) -> Outcome:
         """One layer of the prompt, ``tokens`` per sequence, all computing.
 
         Args:
             tokens: Tokens of the prompt.
             kind: Kind of the layer.
-            key_heads: Key heads that are cached; None: those of the model.
-            shares: The layer reads the keys and values of another.
+            cache: How keys and values are kept.
         """
         window = None if kind.window and kind.window >= tokens else kind.window
         layer = PromptLayer(
@@ -329,8 +326,7 @@ class Phases:
             window=window,
             dense=kind.dense,
             group=kind.group,
-            key_heads=key_heads,
-            shares=shares,
+            cache=cache,
         )
         return self.of(layer, Cases())
 

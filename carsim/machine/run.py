@@ -14,7 +14,7 @@ from carsim.machine.cases import Cases
 from carsim.machine.plan import Plan
 from carsim.machine.visits import Visits, counted
 from carsim.machine.walk import Walk
-from carsim.program.layers import shared_key_heads, sharing_layers
+from carsim.program.layers import prompt_caches
 from carsim.program.sample import text_block
 
 
@@ -39,13 +39,10 @@ def visit_prompt(plan: Plan) -> Iterator[Visits]:
         return
     tokens = plan.video.prompt_tokens
     model = plan.machine.model
-    key_heads = shared_key_heads(model, plan.attention)
-    sharing = sharing_layers(model, plan.attention)
-    kinds = Counter(
-        (model.kind_of(layer), layer in sharing) for layer in range(model.body.n_layers)
-    )
-    for (kind, shares), layers in kinds.items():
-        outcome = plan.phases.prefill_layer(tokens, kind, key_heads=key_heads, shares=shares)
+    caches = prompt_caches(model, plan.attention, plan.video)
+    kinds = Counter((model.kind_of(layer), cache) for layer, cache in enumerate(caches))
+    for (kind, cache), layers in kinds.items():
+        outcome = plan.phases.prefill_layer(tokens, kind, cache)
         counts = np.array([[[layers if tokens else 0]]])
         yield Visits(name="prefill", outcome=outcome, counts=counts, counts_to_first_token=counts)
 

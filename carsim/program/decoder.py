@@ -81,7 +81,7 @@ class Attend(Block):
     """Attention over the cache, by an attention policy.
 
     Where the policy keeps older tokens in a second memory, they are attended to first, and the
-    newest ones after them; a new token moves the oldest one of the first memory to the second.
+    newest ones after them; each new token moves the oldest one of the first memory to the second.
 
     Attributes:
         window: Newest tokens that the layer attends to; None: all.
@@ -210,6 +210,9 @@ class Attend(Block):
         return operations
 
 
+OLDER_TOKENS = "older K, V"
+"""Name of the operand that streams from the second memory."""
+
 Tokens = NDArray[np.integer[Any]]
 
 
@@ -221,14 +224,12 @@ class CachedTokens(NamedTuple):
         near_full: Tokens at the cache's own precision that take as many bytes as those.
         far: Older tokens, in a second memory.
         far_full: Tokens at the cache's own precision that take as many bytes as those.
-        moves: 1 where a new token moves an old one to the second memory, else 0.
     """
 
     near: Tokens
     near_full: Tokens
     far: Tokens
     far_full: Tokens
-    moves: Tokens
 
     @classmethod
     def of(cls, reads: Reads) -> "CachedTokens":
@@ -245,22 +246,25 @@ class CachedTokens(NamedTuple):
             near_full=near_full,
             far=far,
             far_full=full - near_full,
-            moves=np.minimum(1, far),
         )
 
 
 def _attend_far(model: Model, share: Share, cached: CachedTokens) -> Op:
     """Attention over the tokens in the second memory, which writes nothing."""
-    share = share._replace(rows=share.rows * cached.moves)  # nothing where there are none
-    attend = attention.attend_op(model, share, cached.far, streamed=cached.far_full, new_tokens=0)
-    return attend._replace(stream=Stream.FAR_KV, operand="older K, V")
+    is_there = np.minimum(1, cached.far)
+    share = share._replace(rows=share.rows * is_there)  # nothing where there are none
+    attend = attention.attend_op(
+        model, share, cached.far, streamed=cached.far_full, new_tokens=0, completes=False
+    )
+    return attend._replace(stream=Stream.FAR_KV, operand=OLDER_TOKENS)
 
 
 def _moved_bytes(model: Model, share: Share, cached: CachedTokens) -> Count:
-    """Bytes of the key and value of a token, of all rows, where a new token moves an old one."""
+    """Bytes of the keys and values, of all rows, that new tokens move to the second memory."""
     body = model.body
     elements = share.columns(body.n_kv_heads) * body.kv_elements // body.n_kv_heads
-    return share.rows * model.kv.bytes_of(share.tokens * elements) * cached.moves
+    moved_tokens = np.minimum(share.tokens, cached.far)
+    return share.rows * model.kv.bytes_of(moved_tokens * elements)
 
 
 @dataclass(frozen=True)

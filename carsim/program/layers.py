@@ -5,14 +5,19 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
+
 from carsim.base.errors import InputError
 from carsim.decisions.attention import PLAIN, AttentionPolicy
 from carsim.decisions.replay import Point, ReplayRule, later
 from carsim.program.block import Block, work_of
 from carsim.program.decoder import Attend, Mlp, Output, Qkv
 from carsim.program.program import TOKEN, Layer, Program
+from carsim.program.prompt import PromptCache
 from carsim.program.sample import sample_program
 from carsim.program.skips import Skip, SkipMlp
+from carsim.workload.body import in_window
+from carsim.workload.geometry import Video
 from carsim.workload.model import Model
 
 KEPT_PROGRAMS = 256
@@ -172,6 +177,31 @@ def sharing_layers(model: Model, policy: AttentionPolicy) -> frozenset[int]:
             raise InputError("policy.attention", f"{policy.text} {problem}", cure)
         layers.append(layer)
     return frozenset(layers)
+
+
+def prompt_caches(model: Model, policy: AttentionPolicy, video: Video) -> list[PromptCache]:
+    """How each layer keeps the keys and values of the prompt.
+
+    Args:
+        model: The model.
+        policy: Attention policy.
+        video: Gives the tokens of the prompt and of a frame.
+
+    Raises:
+        InputError: The policy does not suit the model.
+    """
+    key_heads = shared_key_heads(model, policy)
+    sharing = sharing_layers(model, policy)
+    caches = []
+    for layer in range(model.body.n_layers):
+        cache = PromptCache(key_heads=key_heads, shares=layer in sharing)
+        if policy.uses_far_memory and video.prompt_tokens:
+            context = in_window(np.array([video.prompt_tokens]), model.body.window_of(layer))
+            held = policy.held(context)
+            far = int(policy.far_tokens(held, video.tokens_per_frame)[0])
+            cache = cache._replace(far=far, near=int(held[0]) - far if far else 0)
+        caches.append(cache)
+    return caches
 
 
 @lru_cache(maxsize=KEPT_PROGRAMS)

@@ -11,6 +11,7 @@ from carsim.base.errors import InputError
 from carsim.decisions.replay import MachineShape, ReplayRule, later
 from carsim.decisions.replay.traced import arrays_of_state, traced_key_distances
 from carsim.decoder.structures import DecoderPolicy
+from carsim.program.program import TOKEN
 from carsim.testing.decoder import (
     SETTINGS,
     WIDTH,
@@ -122,7 +123,8 @@ def keeps_its_state(rule: ReplayRule) -> None:
     for _ in range(first.config.n_steps):
         for decoding in (first, second):
             # Copies, as hardware has bytes and no objects.
-            decoding.state.rule = arrays_of_state(decoding.state.rule, rule.kind).copy()
+            of_decision = decoding.state.decisions[TOKEN]
+            of_decision.rule = arrays_of_state(of_decision.rule, rule.kind).copy()
             decoding.step()
     is_equal = first.kept.tas.tobytes() == alone.tas.tobytes()
     holds(is_equal, "all state is in the arrays that begin() returns")

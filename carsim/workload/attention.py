@@ -78,7 +78,7 @@ def _queries_op(model: Model, latent: Latent, share: Share) -> Op:
     )
 
 
-def _causal_pairs(tokens: int, attended: Count, window: int | None) -> Count:
+def causal_pairs(tokens: int, attended: Count, window: int | None) -> Count:
     """Pairs of a query and a key in causal attention of a block.
 
     Args:
@@ -103,6 +103,8 @@ def attend_op(  # noqa: PLR0913 - the options of one operation, by name
     key_elements: int = 0,
     streamed: Count | None = None,
     new_tokens: int | None = None,
+    pairs_read: Count | None = None,
+    completes: bool = True,
 ) -> Op:
     """Attention over the KV cache of one layer: scores, softmax, weighted sum; writes K and V.
 
@@ -117,6 +119,9 @@ def attend_op(  # noqa: PLR0913 - the options of one operation, by name
             some are kept in fewer bits.
         new_tokens: Tokens of a sequence whose keys and values are written; all of the share, unless
             others write them.
+        pairs_read: Pairs of a query and a key, if queries are causal; all, unless an operation
+            before has read other keys.
+        completes: The outputs are complete, and go on; else an operation behind adds to them.
     """
     body = model.body
     rows = share.rows
@@ -125,7 +130,7 @@ def attend_op(  # noqa: PLR0913 - the options of one operation, by name
     sizes = _head_sizes(model, share, causal=causal)
     queries_per_key_head = -(-heads // sizes.key_heads)
     if causal:
-        pairs = _causal_pairs(tokens, attended, window)
+        pairs = causal_pairs(tokens, attended, window) if pairs_read is None else pairs_read
         queries = queries_per_key_head
         keys = pairs
     else:
@@ -134,7 +139,8 @@ def attend_op(  # noqa: PLR0913 - the options of one operation, by name
         keys = attended
     copies = rows * sizes.key_heads
     softmax_ops = rows * heads * pairs * SOFTMAX_OPS
-    polishing_ops = logarithms(model, "out", share.m * heads * body.head_dim)
+    complete_rows = share.m * completes
+    polishing_ops = logarithms(model, "out", complete_rows * heads * body.head_dim)
     # Elements of K and V of one token that this core holds.
     cached = share.columns(body.n_kv_heads) * body.kv_elements // body.n_kv_heads
     read_tokens = attended if streamed is None else streamed
@@ -149,7 +155,7 @@ def attend_op(  # noqa: PLR0913 - the options of one operation, by name
         stream=Stream.KV,
         stream_bytes=rows * model.kv.bytes_of(read_tokens * cached + key_elements),
         kv_side_bytes=rows * model.kv.bytes_of(written_tokens * cached),
-        gathered_elements=share.m * body.q_size if body.latent is None else 0,
+        gathered_elements=complete_rows * body.q_size if body.latent is None else 0,
         operand="K, V",
     )
 

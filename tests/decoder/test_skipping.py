@@ -23,6 +23,7 @@ from carsim.program.skips import SKIPS, Skip
 from carsim.testing.decoder import (
     SETTINGS,
     DecodedLog,
+    Setting,
     decode_rows,
     decode_setting,
     make_config,
@@ -130,6 +131,15 @@ def test_a_layer_that_is_skipped_as_a_whole_adds_what_it_added_before() -> None:
     added_by_layer_1 = residual[:, :, 1] - residual[:, :, 0]
     assert replay[2, :, 1].all()
     np.testing.assert_allclose(added_by_layer_1[2], added_by_layer_1[1], atol=1e-12)
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: str(setting.words))
+def test_a_layer_is_skipped_whatever_the_prompt_and_the_frames_are(setting: Setting) -> None:
+    """A prompt may be shorter than a frame: the first frame has no place one frame before."""
+    policy = DecoderPolicy((0.5, 0.5), Periodic(), skip=of("layer"))
+    replay = decode_setting(setting, policy).replay
+    assert not replay[: setting.tokens_per_frame].any()
+    assert replay[setting.tokens_per_frame :].any()
 
 
 def test_a_rule_cannot_see_what_is_decided_before() -> None:

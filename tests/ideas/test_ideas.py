@@ -203,6 +203,40 @@ def test_pyramid_keeps_fewer_tokens_in_later_layers() -> None:
     assert [policy.kept_tokens(layer, 4) for layer in range(4)] == [175, 125, 75, 25]
 
 
+def test_a_pyramid_moves_the_bytes_of_what_each_layer_keeps() -> None:
+    """A video of VILA-U at 8 bits, with the reads of a captured trace, which are known by hand."""
+    policy = load("pyramid_kv")(keep=64)
+    attention = policy.model_dump()
+    trace = capture(
+        recipe_of(attention=attention, sampling=None, given_frames=None), ROOT / "traces", workers=1
+    )
+    prompts = np.array(trace.meta.prompt_lengths)  # of both rows
+    expected_bytes = 0
+    kv_size = HEADS * SIZE
+    place = np.arange(256)[:, None]
+    for layer, kept in enumerate([112, 80, 48, 16]):
+        held = prompts  # before the first frame
+        for frame in range(3):
+            reads = held + 1 + place  # [place, row]
+            in_trace = trace.kv_tokens[frame * 256 : (frame + 1) * 256, layer, 0]
+            np.testing.assert_array_equal(in_trace, reads)
+            held = np.minimum(held, kept) + 256
+            # Rows of a batch read their mean, rounded up.
+            tokens = -(-reads.sum(axis=1) // 2)
+            keys_and_values = 2 * kv_size * (tokens + 1)  # those that are read, and a new one
+            worth = 2 * 2 * HEADS * tokens  # two bytes for each head, read and written
+            compaction = -(-4 * kv_size * tokens // 256)  # at the end of a frame, spread over it
+            of_row = keys_and_values + worth + compaction
+            expected_bytes += 8 * 2 * int(of_row.sum())  # 8 layers stand for one; 2 rows
+    changes = {"policy.attention": attention, "model.kv": {"bits": 8}}
+    design = override(load_design("zcu102"), changes)
+    report = run(design, [trace], allow_misfit=True, what_if=False)
+    (row,) = [
+        row for row in report.rows if row.variant.attention == policy and not row.variant.replays
+    ]
+    assert sum(row.simulation.totals["attention"].dram_bytes) == expected_bytes
+
+
 def test_quantised_old_frames_take_a_quarter_of_the_bytes() -> None:
     policy = load("quantised_old")(bits=4, of_bits=16)
     # Of 1,024 tokens, 512 are older than the newest frame and the one before it.

@@ -30,9 +30,13 @@ from carsim.explore.grid import GridStudy
 from carsim.explore.pareto import pareto
 from carsim.explore.sweep import sweep
 from carsim.machine.batches import Batches
+from carsim.machine.build import build
+from carsim.machine.cases import Cases
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import FIDELITIES, Phases
 from carsim.machine.plan import Plan
+from carsim.program.decoder import Attend
+from carsim.program.reads import Reads
 from carsim.runs.report import Report
 from carsim.testing import check_kind
 from carsim.testing.decoder import MASK, decode_rows, make_config, make_inputs, make_weights
@@ -142,6 +146,72 @@ def test_older_tokens_are_read_from_the_second_memory() -> None:
     used = used_bytes(policy)
     assert used["hbm", "KV cache"] == near * a_token
     assert used["ddr", "older KV cache"] == (CONTEXTS[-1] - near) * a_token
+
+
+def test_older_tokens_of_a_long_prompt_are_written_to_the_second_memory() -> None:
+    near, prompt = 40, 100
+    policy = load("far_cache")(near=near)
+    video = Video(n_frames=1, tokens_per_frame=1, prompt_tokens=prompt)
+    design = design_of(policy)
+    decided = np.zeros((1, 1, LAYERS, ROWS), np.bool_)
+    batches = Batches(decided, 1, 0, "stated", "stated")
+    moved = {}
+    for attention in (Dense(), policy):
+        plan = Plan(Phases(Hardware(design)), video, attention, "static", None, range(1))
+        prefill = simulate_policy(plan, batches).totals["prefill"]
+        names = (path.name for path in plan.hw.paths)
+        moved[attention.kind] = dict(zip(names, prefill.dram_bytes, strict=True))
+        moved[attention.kind]["macs"] = prefill.macs
+        moved[attention.kind]["vector_ops"] = prefill.vector_ops
+    older = ROWS * LAYERS * (prompt - near) * TOKEN_BYTES
+    # They are written there and read from there once, instead of from HBM; nothing else differs.
+    assert moved["far_cache"]["ddr"] - moved["dense"]["ddr"] == 2 * older
+    assert moved["dense"]["hbm"] - moved["far_cache"]["hbm"] == 2 * older
+    assert moved["dense"]["macs"] == moved["far_cache"]["macs"]
+    assert moved["dense"]["vector_ops"] == moved["far_cache"]["vector_ops"]
+
+
+def test_several_new_tokens_move_as_many_of_the_older_ones() -> None:
+    """Steps of 4 tokens without a prompt: 4 tokens, of which 1 is far, then 8, of which 5 are."""
+    policy = load("far_cache")(near=3)
+    design = design_of(policy, "policy.tokens_per_step=4")
+    video = Video(n_frames=2, tokens_per_frame=4, prompt_tokens=0)
+    decided = np.zeros((1, 2, LAYERS, 4 * ROWS), np.bool_)
+    plan = Plan(Phases(Hardware(design)), video, policy, "static", None, range(2))
+    attention = simulate_policy(plan, Batches(decided, 1, 0, "stated", "stated")).totals[
+        "attention"
+    ]
+    moved = dict(zip((path.name for path in plan.hw.paths), attention.dram_bytes, strict=True))
+    far_reads = 1 + 5
+    moves = 1 + 4
+    assert moved["ddr"] == ROWS * LAYERS * (far_reads + moves) * TOKEN_BYTES
+    near_reads = 3 + 3
+    writes = 4 + 4
+    assert moved["hbm"] == ROWS * LAYERS * (near_reads + writes + moves) * TOKEN_BYTES
+
+
+def test_outputs_of_attention_are_polished_and_gathered_once() -> None:
+    """Attention over both memories has one result: no operation of an element is done twice."""
+    policy = load("far_cache")(near=16)
+    dense, own = rows_of(policy, "model.polished=[out]")
+    assert dense.simulation.activity.vector_ops == own.simulation.activity.vector_ops
+    phases = Phases(Hardware(design_of(policy, "machine.mapping=tensor")))
+    exchanged = []
+    for attention in (Dense(), policy):
+        reads = Reads.of_tokens(100)._replace(policy=attention)
+        phase = build(phases.machine, Attend(), None, Cases(reads))
+        exchanged.append(sum(int(step.exchange_cycles.sum()) for step in phase.steps))
+    assert exchanged[0] == exchanged[1] > 0
+
+
+@pytest.mark.parametrize("fidelity", FIDELITIES)
+def test_steps_without_older_tokens_cost_as_much_as_dense_ones(fidelity: str) -> None:
+    """No array is filled and no product is launched for tokens that are not there."""
+    policy = load("far_cache")(near=10**6)
+    slow = ["machine.overheads.kernel_cycles=50", "machine.array.weight_load=rows"]
+    dense, own = rows_of(policy, *slow, fidelity=fidelity)
+    totals = [row.simulation.totals["attention"] for row in (dense, own)]
+    assert totals[0].cycles == totals[1].cycles
 
 
 def test_the_second_memory_sets_the_pace() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from commands import call
 
+from carsim import load_trace, run
 from carsim.base.errors import InputError
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.idea.content import shipped_content
@@ -101,6 +102,97 @@ def test_rules_are_compared_at_an_equal_ratio(tmp_path: Path) -> None:
     fixed = Threshold(tau=captured["tau"])
     again = Trial(file, tmp_path / "out", size=TINY, workers=0, threshold=fixed).run("capture")
     assert again["capture"]["sha256"] == captured["sha256"]
+
+
+APART = """
+import numpy as np
+
+from carsim.decisions.replay import Tas
+
+DECISIONS = {"token": Tas(form="paper"), "attention": Tas(form="paper", offset=1)}
+"""
+
+
+def test_attention_and_mlp_by_rules_of_their_own_go_from_idea_to_page(tmp_path: Path) -> None:
+    file, lines = written(tmp_path, APART), list[str]()
+    folder = tmp_path / "out"
+    threshold = Threshold(ratio=0.375)
+    results = Trial(file, folder, size=TINY, workers=0, say=lines.append, threshold=threshold).run()
+    captured = results["capture"]
+    of_attention = captured["further"]["attention"]
+    for ratio in (captured["ratio"], of_attention["ratio"]):
+        assert ratio == pytest.approx(0.375, abs=0.75 * CLOSE + 0.001)
+    assert any(f"attention: tau {of_attention['tau']:.5g}" in line for line in lines)
+    assert results["cost"]["further"]["attention"]["point"] == "q"
+    trace = load_trace(folder / "idea.npz")
+    assert (trace.replay != trace.further["attention"].replay).any()
+    prices = {each["way"]: each for each in results["price"] if each["machine"] == "zcu102"}
+    assert {"idea", "FastCar", "random", "periodic replay", "dense"} == set(prices)
+    for way, price in prices.items():
+        assert "without the decisions" not in price["label"], way
+    # Skipping attention, too, gains more than the MLPs of the same trace alone.
+    mlps_alone = run("zcu102", [trace], resample_seed=0, allow_misfit=True).chosen
+    assert prices["idea"]["seconds"] < mlps_alone.seconds_per_video
+    loss = results["loss"]
+    assert loss["further"]["attention"] == of_attention["ratio"]
+    assert set(loss["gains"]) == {"permuted", "random", "nothing"}
+    assert loss["excess"]["nothing"]["mean"] > loss["excess"]["idea"]["mean"]
+    page = (folder / "idea.html").read_text(encoding="utf-8")
+    assert "Attention follows a decision of its own" in page
+
+
+TWO_FUNCTIONS = (
+    SAME_CODE
+    + """
+
+def replays_attention(seen):
+    return seen.codes(0) == seen.codes(1)
+"""
+)
+
+TWO_ARRAYS = """
+import numpy as np
+
+mlps = np.zeros((512, 32, 2), bool)
+mlps[256:, 8:] = True
+attention = np.zeros_like(mlps)
+attention[256:, ::2] = True
+DECISIONS = {"token": mlps, "attention": attention}
+"""
+
+
+def test_two_functions_and_two_arrays_decide_apart(tmp_path: Path) -> None:
+    functions = Trial(written(tmp_path, TWO_FUNCTIONS), tmp_path / "a", size=TINY, workers=0)
+    captured = functions.run("capture")["capture"]
+    trace = load_trace(tmp_path / "a/idea.npz")
+    codes_repeat = trace.replay[TOKENS_PER_FRAME:, 1:]
+    attention = trace.further["attention"].replay[TOKENS_PER_FRAME:, 1:]
+    assert 0 < attention.mean() != codes_repeat.mean() > 0
+    assert captured["further"]["attention"]["ratio"] == pytest.approx(0.75 * attention.mean())
+    arrays = Trial(written(tmp_path, TWO_ARRAYS, "b"), tmp_path / "b", size=TINY, workers=0)
+    results = arrays.run("price")
+    assert results["capture"]["ratio"] == 24 / 32
+    assert results["capture"]["further"]["attention"]["ratio"] == 16 / 32
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"token"', '"mlp"', "decides about mlp, attention; give 'token', which decides about"),
+        ('Tas(form="paper", offset=1)', "InputChange()", "is known at 'residual', behind"),
+        ('Tas(form="paper", offset=1)', "np.zeros((512, 32, 2), bool)", "holds a rule and an"),
+    ],
+)
+def test_decisions_that_do_not_go_together_are_refused(
+    old: str, new: str, words: str, tmp_path: Path
+) -> None:
+    text = APART.replace(old, new).replace("import Tas", "import InputChange, Tas")
+    with pytest.raises(InputError, match=words):
+        Trial(written(tmp_path, text), tmp_path / "out", workers=0).run("contract")
+    apart = written(tmp_path, APART, "apart")
+    done = call("idea", apart, "--tau", "0", "--out", tmp_path / "b")
+    assert done.status == 2
+    assert "makes the decisions token, attention, each at its threshold; give ratio" in done.err
 
 
 def test_a_threshold_that_cannot_be_is_refused(tmp_path: Path) -> None:

@@ -3,20 +3,22 @@
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
-from oracle import Oracle, Phase, bits
+from oracle import Cache, Oracle, Phase, bits
 from strategies import Case, cases, draw_replay, raw_design, spreads
 from tiny import resources
 
 from carsim.account.simulation import Simulation
 from carsim.base.errors import InputError
+from carsim.base.plugins import load_plugin
 from carsim.cost.energy import energy
-from carsim.decisions.attention import Dense
+from carsim.decisions.attention import ATTENTION, AttentionPolicy, Dense, Stack, Streaming
 from carsim.decisions.trace import load_trace
 from carsim.design import build_design, load_design, override
 from carsim.hardware.schedule import SCHEDULES
@@ -63,7 +65,8 @@ def check(found: Simulation, replay: Any, *, alone: bool = False) -> None:
             assert least_of.work[of] <= amount <= most_of.work[of], (name, of)
         assert least_of.least <= total.cycles, name
         queued = design.machine.drs.core_queue_instructions is not None
-        if plan.attention.kind == "dense" and not queued:  # gathered keys arrive more slowly
+        gathers = Cache.of(plan.attention).window is not None
+        if not gathers and not queued:  # gathered keys arrive more slowly
             assert total.cycles <= most_of.most, name
         if alone:
             assert total.cycles == least_of.alone, name
@@ -84,6 +87,45 @@ def test_runs_on_drawn_designs(case: Case) -> None:
     check(case.simulate(), case.replay)
 
 
+IDEAS = Path(__file__).parents[2] / "docs/ideas"
+
+
+@st.composite
+def cache_policies(draw: st.DrawFn, *, windows: bool = True) -> AttentionPolicy:
+    """Policies that share keys between layers or heads, or move tokens to a second memory.
+
+    ``windows``: stacked with one that reads the first and the newest tokens.
+    """
+    kinds: list[AttentionPolicy] = []
+    for stem, field, values in (
+        ("shared_layers", "group", [2, 3]),
+        ("shared_heads", "group", [2, 3, 4]),
+        ("far_cache", "near", [1, 2, 3, 7, 30]),
+    ):
+        if draw(st.booleans()):
+            if stem not in ATTENTION:
+                load_plugin((IDEAS / f"{stem}.py").absolute())
+            kinds.append(ATTENTION[stem].model_validate({field: draw(st.sampled_from(values))}))
+    if not kinds and not windows:
+        return Dense()
+    if windows and (not kinds or draw(st.booleans())):
+        kinds.insert(0, Streaming(sinks=draw(st.integers(0, 2)), window=draw(st.integers(1, 9))))
+    return kinds[0] if len(kinds) == 1 else Stack(policies=tuple(kinds))
+
+
+@settings(max_examples=2 * settings.default.max_examples)
+@given(case=cases(), policy=cache_policies(), data=st.data())
+def test_shared_caches_and_second_memories_on_drawn_designs(
+    case: Case, policy: AttentionPolicy, data: st.DataObject
+) -> None:
+    changes: dict[str, Any] = {
+        "machine.placement.kv_far": data.draw(st.sampled_from(["ddr", "second"])),
+        "model.body.global_layers": (),  # layers that share keys have one window
+        "machine.decision_at": data.draw(st.sampled_from(["q", "attention"])),
+    }
+    check(replace(case.changed(changes), attention=policy).simulate(), case.replay)
+
+
 @given(cases(), st.sampled_from(["video:2", "video:2,replay=0.6,seed=3", "video:3,prompt=0"]))
 def test_workloads_on_drawn_designs(case: Case, workload: str) -> None:
     case = case.changed({"model.video.tokens_per_frame": case.video.tokens_per_frame})
@@ -97,6 +139,10 @@ def test_workloads_on_drawn_designs(case: Case, workload: str) -> None:
 
 
 ONE_MEMORY = dict.fromkeys(("weights", "kv", "replay", "head"), "second")
+IN_ONE_MEMORY = {
+    "machine.placement": ONE_MEMORY | {"kv_far": "second"},
+    "model.body.global_layers": (),
+}
 HELD = {f"machine.{what}_kib": 1 << 19 for what in ("weight_buffer", "kv_buffer")}
 
 
@@ -109,6 +155,21 @@ HELD = {f"machine.{what}_kib": 1 << 19 for what in ("weight_buffer", "kv_buffer"
 )
 def test_cycles_of_one_lane_are_known_where_operands_are_one_tile(case: Case) -> None:
     check(replace(case, attention=Dense(), replay=None).simulate(), None, alone=True)
+
+
+@given(
+    case=cases(
+        **HELD,
+        **{"machine.weight_sharing": "broadcast", "machine.tile_kib": 1 << 13},
+        **IN_ONE_MEMORY,
+    ),
+    policy=cache_policies(windows=False),
+)
+def test_cycles_of_shared_caches_are_known_where_operands_are_one_tile(
+    case: Case, policy: AttentionPolicy
+) -> None:
+    """Older tokens lie in the same memory: they are attended to first, and then the newest."""
+    check(replace(case, attention=policy, replay=None).simulate(), None, alone=True)
 
 
 @pytest.mark.parametrize("name", ["zcu102_head", "u280"])

@@ -32,7 +32,8 @@ MOST_BYTES = MAX_BYTES
 DECISION_BYTES = 20
 """Of a decision in a run: 11 in batches of 8, 20 in batches of 32, measured."""
 
-_COARSENESS: dict[Scope, int] = {"row": 0, "pair": 1, "batch": 2}
+COARSENESS: dict[Scope, int] = {"row": 0, "pair": 1, "batch": 2}
+"""Scopes from the finest to the coarsest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +257,7 @@ def rescope(decisions: Decisions, scope: Scope, batch: int | None = None) -> Dec
     Raises:
         InputError: The decisions were made under a coarser scope, which cannot be undone.
     """
-    if _COARSENESS[scope] < _COARSENESS[decisions.scope]:
+    if COARSENESS[scope] < COARSENESS[decisions.scope]:
         problem = f"{scope!r} is finer than {decisions.scope!r} of the decisions"
         raise InputError("decision scope", problem, "capture a trace with the finer scope")
     if scope == decisions.scope:

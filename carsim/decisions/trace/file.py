@@ -301,6 +301,14 @@ class Trace:
         """Geometry of what was decoded."""
         return Video(self.n_frames, self.tokens_per_frame, self.prompt_tokens, self.meta.kind)
 
+    def scored(self, decision: str) -> Scored:
+        """A decision, and its scores.
+
+        Args:
+            decision: ``token``, or one of :attr:`further`.
+        """
+        return Scored(self.replay, self.tas) if decision == TOKEN else self.further[decision]
+
     @property
     def ranges(self) -> RangeDecisions | None:
         """Decisions by range of tokens; None where whole rows decide."""

@@ -12,6 +12,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
+from matplotlib.text import Annotation
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 
@@ -20,6 +22,8 @@ from carsim.report.figures.plot import Number, Panel, Plot, Series
 
 LABEL_PT = 7.5
 """Type of labels beside bars and points."""
+HALO_PT = 2.5
+"""Width of the white line around labels beside points, which may stand on other points."""
 INSIDE_PT = 7.0
 """Type of labels that stand in bars."""
 INSIDE_BOX: dict[str, Any] = {"facecolor": "white", "alpha": 0.85, "pad": 0.8, "linewidth": 0}
@@ -300,6 +304,8 @@ def _draw_panel(axes: Axes, panel: Panel, *, is_narrow: bool, width_in: float) -
         _place_log_ticks(axes.yaxis, digits=(1.0, 2.0, 5.0))
     if panel.y_range:
         axes.set_ylim(panel.y_range)
+    if not panel.categories:
+        _turn_labels(axes)
     _place_ticks(axes, panel, width_in)
     axes.set_xlabel(_even(panel.x_label, X_LABEL_CHARACTERS))
     axes.set_ylabel(_even(panel.y_label, Y_LABEL_CHARACTERS))
@@ -500,6 +506,24 @@ def _draw_shaded_points(axes: Axes, series: Series) -> None:
     axes.figure.colorbar(points, ax=axes, label=series.shade_label, format="{x:,.6g}")
 
 
+def _turn_labels(axes: Axes) -> None:
+    """Put labels to the left of points in the right half of the axes, beyond which they would run.
+
+    Args:
+        axes: Axes whose limits are set, with labels of :func:`_label_points`.
+    """
+    axes.get_xlim()  # fits limits to the points where none were set
+    to_shares = axes.transData - axes.transAxes
+    for label in axes.texts:
+        if not isinstance(label, Annotation) or not label.get_text():
+            continue  # an arrow
+        share_of_width, _ = to_shares.transform(label.xy)
+        if share_of_width > 0.5:
+            right_pt, up_pt = label.xyann
+            label.xyann = (-right_pt, up_pt)
+            label.set_horizontalalignment("right")
+
+
 def _draw_line_or_points(axes: Axes, series: Series) -> None:
     """A line, points, or a line with points, and the labels of points."""
     x = _numbers(series.x)
@@ -517,5 +541,25 @@ def _draw_line_or_points(axes: Axes, series: Series) -> None:
         rasterized=len(x) > MOST_VECTOR_POINTS,
         label=series.name or None,
     )
-    for text, point in zip(series.text, zip(x, y, strict=True), strict=False):
-        axes.annotate(text, point, (6, -3), textcoords="offset points", fontsize=LABEL_PT)
+    _label_points(axes, series)
+
+
+def _label_points(axes: Axes, series: Series) -> None:
+    """Labels beside points, readable above other points; equal labels of a place are one."""
+    earlier = {
+        (label.get_text(), label.xy) for label in axes.texts if isinstance(label, Annotation)
+    }
+    halo = withStroke(linewidth=HALO_PT, foreground="white")
+    aside_pt = series.size / 2 + 3
+    points = zip(_numbers(series.x), _numbers(series.y), strict=True)
+    for text, (x, y) in zip(series.text, points, strict=False):
+        if (text, (x, y)) in earlier:
+            continue
+        axes.annotate(
+            text,
+            (x, y),
+            (aside_pt, -3),
+            textcoords="offset points",
+            fontsize=LABEL_PT,
+            path_effects=[halo],
+        )
