@@ -19,6 +19,12 @@ from carsim.machine.plan import Plan
 from carsim.machine.visits import Visits
 from carsim.program.program import Program
 
+FEW_PHASES = 1 << 12
+"""As many phases are summed in one table: to sum their figures one by one takes longer."""
+
+SUMMED_TOGETHER = 1 << 14
+"""Phases that are summed together, unless a single design has more."""
+
 Exact = NDArray[np.object_]
 """An array of Python's integers."""
 
@@ -110,8 +116,32 @@ def sum_outcomes(weighted: Sequence[tuple[Outcome, Ints]], designs: int = 1) -> 
     for outcome, counts in weighted:
         figures = [np.ones_like(outcome.cycles)]  # for the count
         figures += [getattr(outcome, field.name) for field in fields(Outcome)]
-        sums = sums + exact_sums(counts, by_design(np.column_stack(figures), designs))
+        sums = sums + _sums_of_figures(counts, [by_design(figure, designs) for figure in figures])
     return Sums([[columns.totals(figures) for figures in by_member] for by_member in sums.tolist()])
+
+
+def _sums_of_figures(counts: Ints, figures: Sequence[Ints]) -> Exact:
+    """Sums of several figures side by side: Python's integers, [D, P, columns of all figures].
+
+    Figures of many phases are summed one by one, and those of few designs at a time, so that they
+    stay in the caches of the processor: one table of all figures takes four times as long.
+
+    Args:
+        counts: How often each phase occurs in each member, [D or 1, P or 1, n].
+        figures: Figures of n phases on each of D designs, [D, n] or [D, n, k] each.
+    """
+    n_designs, n_phases = figures[0].shape[:2]
+    tables = [figure.reshape(n_designs, n_phases, -1) for figure in figures if figure.size]
+    if n_designs * n_phases <= FEW_PHASES:
+        return exact_sums(counts, np.concatenate(tables, axis=2))
+    at_once = max(1, SUMMED_TOGETHER // n_phases)
+    sums_of_portions = []
+    for first in range(0, n_designs, at_once):
+        portion = slice(first, first + at_once)
+        counts_of_portion = counts if len(counts) == 1 else counts[portion]
+        sums_of_tables = [exact_sums(counts_of_portion, table[portion]) for table in tables]
+        sums_of_portions.append(np.concatenate(sums_of_tables, axis=2))
+    return np.concatenate(sums_of_portions)
 
 
 class _Columns(NamedTuple):

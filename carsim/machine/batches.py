@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from carsim.base.errors import InputError
 from carsim.decisions.replay import FASTCAR, ReplayRule
 from carsim.decisions.trace import Decisions, replay_ratio
+from carsim.machine.numbering import distinct_rows
 from carsim.machine.token_batches import TokenBatches, token_batches
 from carsim.program.program import TOKEN
 
@@ -370,35 +371,6 @@ def _computing_by_code(width: int) -> NDArray[np.bool_]:
     computing: NDArray[np.bool_] = computes.astype(np.bool_)
     computing.flags.writeable = False
     return computing
-
-
-def distinct_rows(rows: NDArray[Any], most: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The different rows of a table of whole numbers below ``most``, [n, W].
-
-    Returns:
-        The index of an example of each; which of them each row is, [n].
-    """
-    fits = max(1, 62 // max(1, (most - 1).bit_length()))  # columns in a whole number
-    if rows.shape[1] > fits:
-        # Number the rows of both halves, and then the pairs of numbers.
-        _, first_half = distinct_rows(rows[:, :fits], most)
-        _, second_half = distinct_rows(rows[:, fits:], most)
-        return distinct_rows(np.stack([first_half, second_half], axis=1), max(2, len(rows)))
-    codes = rows @ (most ** np.arange(rows.shape[1], dtype=np.int64))
-    _, example_of, number_of = np.unique(codes, return_index=True, return_inverse=True)
-    return example_of, number_of.ravel()
-
-
-def renumber(codes: NDArray[np.intp], most: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The different codes below ``most``, sorted, and which of them each code is."""
-    if most > 1 << 22:
-        used, index = np.unique(codes, return_inverse=True)
-        return used, index.reshape(codes.shape)
-    is_used = np.zeros(most, np.bool_)
-    is_used[codes] = True
-    used = np.flatnonzero(is_used)
-    number_of = np.cumsum(is_used) - 1
-    return used, number_of[codes]
 
 
 def make_batches(decisions: Decisions, batch: int, tokens_per_step: int = 1) -> Batches:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.hardware.schedule import slots_per_core
+from carsim.machine.across import most_across
 from carsim.machine.arrays import MachineArrays
 from carsim.machine.hardware import served
 from carsim.machine.kernels import cycles_of
@@ -50,7 +51,7 @@ def bound_of(  # noqa: PLR0913 - three of them are for special spreads
     compute = np.zeros((n, 1), np.int64)
     for step in steps:
         compute = compute + step.pre_cycles + step.cycles - step.exchange_cycles
-    cycles = compute.max(axis=-1)
+    cycles = most_across(compute)
     charged = steps if fetched is None else fetched
     nbytes = moved_bytes(charged, n, len(machine.memories), cores_per_lane)
     nbytes[:, machine.replay_path] += replay_bytes

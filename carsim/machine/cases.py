@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from carsim.decisions.attention import AttentionPolicy
 from carsim.hardware.schedule import REPLAYS, Schedule
+from carsim.machine.across import sum_across
 from carsim.machine.arrays import MachineArrays
-from carsim.machine.batches import distinct_rows
 from carsim.machine.lanes import Ints
+from carsim.machine.numbering import Index, distinct, distinct_rows
 from carsim.program.reads import Reads, Some
 
 CONTIGUOUS_BYTES = 1 << 16
@@ -96,6 +97,13 @@ class RowCases(NamedTuple):
         known_cycles = None if self.known_cycles is None else self.known_cycles[..., index]
         return self._replace(computing=self.computing[index], known_cycles=known_cycles)
 
+    def on_design(self, number: int) -> "RowCases":
+        """The cases on one of D designs."""
+        if self.known_cycles is None or self.known_cycles.ndim == 1:
+            return self
+        n_designs = len(self.known_cycles)
+        return self._replace(known_cycles=self.known_cycles[number if n_designs > 1 else 0])
+
     def load_figures(self, machine: MachineArrays, schedule: Schedule, *, split: bool) -> Ints:
         """Numbers, [n, k], that are equal in cases with equal outcomes, as cores are alike.
 
@@ -119,12 +127,26 @@ class RowCases(NamedTuple):
             schedule: Assignment of rows to cores.
             split: The matrices of the block are split over the cores.
         """
+        example_of, pattern_of = self._patterns()
+        patterns = self._replace(computing=self.computing[example_of])
+        loads, moved = patterns._loads_of_patterns(machine, schedule, split=split)
+        return loads[pattern_of], moved[pattern_of]
+
+    def _patterns(self) -> tuple[Index, Index]:
+        """An example of each different set of rows that compute; the pattern of each case, [n]."""
+        codes = np.packbits(self.computing, axis=1)
+        return distinct(codes.T.astype(np.int64))
+
+    def _loads_of_patterns(
+        self, machine: MachineArrays, schedule: Schedule, *, split: bool
+    ) -> tuple[Ints, Ints]:
+        """Rows of each core, and those from another core; see :meth:`loads`."""
         both = np.sort(self._by_core(machine, schedule), axis=1)[:, ::-1]
         loads, moved = np.divmod(both, 1 + self.computing.shape[1])
         if machine.mapping.splits_attention:
             moved = loads
         if machine.is_lockstep(split):
-            moved = moved.sum(axis=1, keepdims=True)
+            moved = sum_across(moved)[:, None]
         travels = self.known_cycles is not None and schedule.central and not split
         return loads, moved * travels
 
@@ -205,3 +227,7 @@ class Cases(NamedTuple):
             if self.tokens is None
             else self.tokens._replace(loads=self.tokens.loads[index]),
         )
+
+    def on_design(self, number: int) -> "Cases":
+        """The cases on one of D designs."""
+        return self._replace(rows=None if self.rows is None else self.rows.on_design(number))

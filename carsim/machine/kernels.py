@@ -8,7 +8,7 @@ replay are dealt to cores evenly under a central schedule, and are the rest of a
 any other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.base.groups import grouped
 from carsim.hardware.kernels import Kernel, KernelTime
 
 Ints = NDArray[np.int64]
@@ -34,6 +35,16 @@ class Curve(NamedTuple):
     rows: Floats
     us: Floats
     us_per_token: Floats
+
+    @classmethod
+    def of(cls, entries: Iterable[KernelTime]) -> "Curve":
+        """The curve through the entries of one kernel and number of cores, in any order."""
+        points = sorted(entries, key=lambda entry: entry.rows)
+        return cls(
+            rows=np.array([point.rows for point in points], float),
+            us=np.array([point.us for point in points], float),
+            us_per_token=np.array([point.us_per_token for point in points], float),
+        )
 
     def at(self, rows: Floats, tokens: Floats | float) -> Floats:
         """Microseconds with some rows, each of which attends to some tokens; 0 without rows."""
@@ -55,18 +66,12 @@ class KernelTable:
     @classmethod
     def of(cls, kernels: Sequence[KernelTime]) -> "KernelTable":
         """The table of a design's entries, in any order."""
+        entries_of = grouped(((entry.block, entry.at_work), entry) for entry in kernels)
         curves: dict[Kernel, dict[int, Curve]] = {}
-        for kernel in sorted({entry.block for entry in kernels}):
-            of_kernel = [entry for entry in kernels if entry.block == kernel]
-            curves[kernel] = {}
-            for cores in sorted({entry.at_work for entry in of_kernel}):
-                points = [entry for entry in of_kernel if entry.at_work == cores]
-                points.sort(key=lambda entry: entry.rows)
-                curves[kernel][cores] = Curve(
-                    rows=np.array([point.rows for point in points], float),
-                    us=np.array([point.us for point in points], float),
-                    us_per_token=np.array([point.us_per_token for point in points], float),
-                )
+        for (kernel, cores_at_work), entries in sorted(
+            entries_of.items(), key=lambda item: item[0]
+        ):
+            curves.setdefault(kernel, {})[cores_at_work] = Curve.of(entries)
         return cls(curves)
 
     def __contains__(self, kernel: str) -> bool:
@@ -83,22 +88,16 @@ class KernelTable:
         """
         curves = self.curves[kernel]  # type: ignore[index]
         float_rows = np.asarray(rows, float)
-        # Times by measured number of cores at work, float[numbers, ...].
+        # Times with each measured number of cores at work, float[numbers, ...].
         us_by_cores = np.stack([curve.at(float_rows, tokens) for curve in curves.values()])
         measured_cores = np.array(list(curves), float)
-        last = len(measured_cores) - 1
         # Between two measured numbers of cores, times are interpolated; outside, the nearest holds.
-        position = np.interp(cores, measured_cores, np.arange(last + 1))
+        position = np.interp(cores, measured_cores, np.arange(len(curves)))
         below = np.floor(position).astype(np.intp)
-        above = np.minimum(below + 1, last)
-        share = position - below
-        shape = np.broadcast_shapes(us_by_cores.shape[1:], share.shape)
-        us_by_cores = np.broadcast_to(us_by_cores, (last + 1, *shape))
-        index_below = np.broadcast_to(below, shape)[None]
-        index_above = np.broadcast_to(above, shape)[None]
-        us_below = np.take_along_axis(us_by_cores, index_below, axis=0)[0]
-        us_above = np.take_along_axis(us_by_cores, index_above, axis=0)[0]
-        return us_below + share * (us_above - us_below)
+        above = np.minimum(below + 1, len(curves) - 1)
+        us_below = _chosen(us_by_cores, below)
+        us_above = _chosen(us_by_cores, above)
+        return us_below + (position - below) * (us_above - us_below)
 
     def least_us(self, kernel: str, rows: int, cores: int, tokens: Floats | float = 0.0) -> Floats:
         """Microseconds that no assignment of rows to cores is below.
@@ -119,8 +118,10 @@ class KernelTable:
         even_share = -(-rows // cores)
         rows_of_fullest = {even_share, rows}
         for curve in curves.values():
-            rows_of_fullest.update(int(row) for row in curve.rows if even_share < row < rows)
-        cores_at_work = {1, cores}.union(count for count in curves if count < cores)
+            entries = curve.rows[(even_share < curve.rows) & (curve.rows < rows)]
+            rows_of_fullest.update(int(entry) for entry in entries)
+        cores_at_work = {1, cores}
+        cores_at_work.update(measured for measured in curves if measured < cores)
         us_of_cases = self.us(
             kernel,
             rows=np.array(sorted(rows_of_fullest))[:, None, None],
@@ -133,11 +134,8 @@ class KernelTable:
     def most_us(self, rows: int, tokens: int) -> float:
         """Microseconds that no kernel of a layer takes more than, all together."""
         most_us = 0.0
-        for curves in self.curves.values():
-            entries = {1.0, float(rows)}.union(*(curve.rows for curve in curves.values()))
-            rows_of_fullest = np.array(sorted(entries))
-            times_us = [curve.at(rows_of_fullest, float(tokens)) for curve in curves.values()]
-            most_us += max(float(of_curve.max()) for of_curve in times_us)
+        for curves_of_kernel in self.curves.values():
+            most_us += _most_us([*curves_of_kernel.values()], rows, tokens)
         return most_us
 
 
@@ -155,6 +153,24 @@ def cycles_of(us: Floats, clock_mhz: Floats | float) -> Ints:
 def most_cycles(table: KernelTable, rows: int, tokens: int, clock_mhz: float) -> int:
     """Cycles that the kernels of a layer take at most, in Python's integers."""
     return ceil(table.most_us(rows, tokens) * clock_mhz) + len(table.curves)
+
+
+def _most_us(curves: Sequence[Curve], rows: int, tokens: int) -> float:
+    """Microseconds of a kernel at most, with up to some rows, whatever cores are at work.
+
+    Times are lines between entries, so that the most is at an entry or at an end.
+    """
+    entries = {1.0, float(rows)}.union(*(curve.rows for curve in curves))
+    rows_of_fullest = np.array(sorted(entries))
+    return max(float(curve.at(rows_of_fullest, float(tokens)).max()) for curve in curves)
+
+
+def _chosen(by_number: Floats, number: NDArray[np.intp]) -> Floats:
+    """The entry with a number at each place, [numbers, ...] and [...] -> [...]."""
+    shape = np.broadcast_shapes(by_number.shape[1:], number.shape)
+    entries = np.broadcast_to(by_number, (len(by_number), *shape))
+    number_at = np.broadcast_to(number, shape)
+    return np.take_along_axis(entries, number_at[None], axis=0)[0]
 
 
 def _interpolated(at: Floats, points: Floats, values: Floats) -> Floats:

@@ -20,9 +20,11 @@ from typing import Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.machine.across import most_across, sum_across
 from carsim.machine.array import gemm_cycles, softmax_cycles, softmax_ops, vector_cycles
 from carsim.machine.arrays import ArrayNumbers, MachineArrays, VectorNumbers
 from carsim.machine.hardware import Rate
+from carsim.machine.numbering import Index
 from carsim.program.block import Block, OpsOf
 from carsim.program.reads import Reads
 from carsim.workload.elements import SOFTMAX_OPS
@@ -130,6 +132,28 @@ class LaneOp(NamedTuple):
     held_back: bool = False
     operand: str = ""
 
+    def take(self, index: Index) -> "LaneOp":
+        """The step in some of n phases of one design, or in some of them several times."""
+        sides = [(path, rate, of_phases(nbytes, index)) for path, rate, nbytes in self.sides]
+        return self._replace(
+            pre_cycles=of_phases(self.pre_cycles, index),
+            exchange_cycles=of_phases(self.exchange_cycles, index),
+            cycles=of_phases(self.cycles, index),
+            balanced_cycles=of_phases(self.balanced_cycles, index),
+            stream_bytes=of_phases(self.stream_bytes, index),
+            tile_bytes=of_phases(self.tile_bytes, index),
+            sides=tuple(sides),
+            busy_cycles=of_phases(self.busy_cycles, index),
+            macs=of_phases(self.macs, index),
+            vector_ops=of_phases(self.vector_ops, index),
+            sram_bytes=of_phases(self.sram_bytes, index),
+        )
+
+
+def of_phases(figure: Ints, index: Index) -> Ints:
+    """A figure of some of n phases, [n, K]; a single row stands for all."""
+    return figure if len(figure) == 1 else figure[index]
+
 
 class Cost(NamedTuple):
     """Cycles of one core for an op, in sequence and side by side with its array."""
@@ -157,9 +181,7 @@ class OpCycles(NamedTuple):
     exchanged: Count
 
 
-def lower(
-    machine: MachineArrays, ops: OpsOf, loads: Ints, *, split: bool, moved: Ints | int = 0
-) -> tuple[LaneOp, ...]:
+def lower(machine: MachineArrays, ops: OpsOf, loads: Ints, *, split: bool) -> tuple[LaneOp, ...]:
     """The steps of n phases.
 
     Args:
@@ -167,12 +189,10 @@ def lower(
         ops: The ops of the phase.
         loads: Sequences of each core, int64[n, C], most loaded first.
         split: Every matrix is split over the cores.
-        moved: Sequences whose activations travel to another core and back before the first step, by
-            lane, [n, K].
     """
     cores = machine.cores
     lockstep = machine.is_lockstep(split)
-    rows = loads.sum(axis=-1, keepdims=True)  # [n, 1]
+    rows = sum_across(loads)[:, None]  # [n, 1]
     even = -(-rows // cores)
     # Where all cores have equal loads, one stands for all, and has an even share. Attention on four
     # cores is built in half of the time.
@@ -210,13 +230,35 @@ def lower(
                 )
                 gathered[number] = gathered_of_remainder[number]
     exchanged = [_exchange_cycles(machine, elements) for elements in gathered]
-    moved_elements = 2 * moved * machine.model.body.hidden_size
-    exchanged[0] = exchanged[0] + _exchange_cycles(machine, moved_elements)
     cycles = map(OpCycles, costs, spreads, exchanged)
     return tuple(
         _step(machine, op, loads, cycles=of_op, split=split)
         for op, of_op in zip(wholes, cycles, strict=True)
     )
+
+
+def with_moves(
+    machine: MachineArrays, steps: tuple[LaneOp, ...], moved: Ints
+) -> tuple[LaneOp, ...]:
+    """The steps of n phases in front of which activations change cores.
+
+    Args:
+        machine: The numbers of D designs.
+        steps: The steps of the phases.
+        moved: Sequences whose activations travel to another core and back before the first step, by
+            lane, [n, K].
+    """
+    if not moved.any():
+        return steps
+    first, *further = steps
+    moved_elements = 2 * moved * machine.model.body.hidden_size
+    exchange_cycles = _exchange_cycles(machine, moved_elements)
+    first = first._replace(
+        pre_cycles=first.pre_cycles + exchange_cycles,
+        exchange_cycles=first.exchange_cycles + exchange_cycles,
+        balanced_cycles=first.balanced_cycles + exchange_cycles,
+    )
+    return (first, *further)
 
 
 def _step(machine: MachineArrays, op: Op, loads: Ints, *, cycles: OpCycles, split: bool) -> LaneOp:
@@ -233,7 +275,7 @@ def _step(machine: MachineArrays, op: Op, loads: Ints, *, cycles: OpCycles, spli
     slowest, balanced = _slowest_and_balanced(cycles, lockstep=machine.is_lockstep(split))
     buffers_of_own_kv = is_kv and not op.is_shared
     filled, copies = _buffers(machine, loads, split=split, is_kv=buffers_of_own_kv)
-    rows = loads.sum(axis=-1, keepdims=True) if machine.is_lockstep(split) else loads
+    rows = sum_across(loads)[:, None] if machine.is_lockstep(split) else loads
     working = (rows > 0).astype(np.int64)  # 1 for a lane that computes, [n, K]
     path = machine.path_of[op.stream] if op.stream else -1
     operand_bytes = op.stream_bytes * working
@@ -281,8 +323,8 @@ def _slowest_and_balanced(cycles: OpCycles, *, lockstep: bool) -> tuple[Cost, Co
     slowest = cycles.of_core
     if lockstep:
         slowest = Cost(
-            serial=cycles.of_core.serial.max(axis=-1, keepdims=True),
-            beside=cycles.of_core.beside.max(axis=-1, keepdims=True),
+            serial=most_across(cycles.of_core.serial)[..., None],
+            beside=most_across(cycles.of_core.beside)[..., None],
         )
     # Cores with less than an even share, or with columns of a sequence, never wait for that share.
     balanced = Cost(
@@ -336,8 +378,8 @@ def _buffers(
     machine: MachineArrays, loads: Ints, *, split: bool, is_kv: bool
 ) -> tuple[Count, Count]:
     """Buffers that fill with different parts of an operand, and those that get the same part."""
-    rows = loads.sum(axis=-1, keepdims=True)
-    at_work = (loads > 0).sum(axis=-1, keepdims=True)
+    rows = sum_across(loads)[:, None]
+    at_work = sum_across((loads > 0).astype(np.int64))[:, None]
     cores = machine.cores
     if split:
         return cores, 1

@@ -6,7 +6,7 @@ whole numbers, and a run is a sum over its distinct phases, each times how often
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.hardware.schedule import Schedule
+from carsim.machine.across import sum_across
 from carsim.machine.arrays import MachineArrays
 from carsim.machine.cases import RowCases
 from carsim.machine.hardware import Rate
 from carsim.machine.lanes import Ints, LaneOp
+from carsim.machine.numbering import Index
 from carsim.machine.solve.instruction_queues import Queues
 from carsim.workload.ops import CATEGORY_LABELS, Category
 
@@ -50,6 +52,16 @@ class ReplayWork:
     add_cycles: Ints
     busy_cycles: Ints
     vector_ops: Ints
+
+    def take(self, index: Index) -> "ReplayWork":
+        """The replays of some of the phases of one design, or of some of them several times."""
+        return replace(
+            self,
+            nbytes=self.nbytes[index],
+            add_cycles=self.add_cycles[index],
+            busy_cycles=self.busy_cycles[index],
+            vector_ops=self.vector_ops[index],
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +115,14 @@ class UntimedWork(NamedTuple):
     vector_ops: Ints
     sram_bytes: Ints
 
+    def take(self, index: Index) -> "UntimedWork":
+        """The work of some of the phases, or of some of them several times."""
+        return UntimedWork(
+            dram_bytes=self.dram_bytes[index],
+            vector_ops=self.vector_ops[index],
+            sram_bytes=self.sram_bytes[index],
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Phase:
@@ -139,6 +159,18 @@ class Phase:
     def exposed_cycles(self) -> Ints:
         """Cycles of dispatch still to go when each phase begins, [n]."""
         return np.zeros(self.n, np.int64) if self.dispatch is None else self.dispatch.exposed_cycles
+
+    def take(self, index: Index) -> "Phase":
+        """Some of the phases of one design, or some of them several times; none is dispatched."""
+        assert self.dispatch is None
+        return replace(
+            self,
+            steps=tuple(step.take(index) for step in self.steps),
+            bound_cycles=self.bound_cycles[index],
+            bound_dram_bytes=self.bound_dram_bytes[index],
+            replay=None if self.replay is None else self.replay.take(index),
+            untimed=None if self.untimed is None else self.untimed.take(index),
+        )
 
     @property
     def lanes(self) -> int:
@@ -294,9 +326,9 @@ def moved_bytes(
     moved = np.zeros((n, memories), np.int64)
     for step in steps:
         if step.path >= 0:
-            moved[:, step.path] += (cores_per_lane * step.stream_bytes).sum(axis=-1)
+            moved[:, step.path] += sum_across(cores_per_lane * step.stream_bytes)
         for path, _, nbytes in step.sides:
-            moved[:, path] += (cores_per_lane * nbytes).sum(axis=-1)
+            moved[:, path] += sum_across(cores_per_lane * nbytes)
     return moved
 
 
@@ -312,7 +344,7 @@ def outcome(phase: Phase, timing: Timing) -> Outcome:
     end = np.maximum(of_lane(ends, last), np.maximum(timing.sides_end, timing.replay_end))
     times[:, Category.DRS] += of_lane(timing.step_start[0], last) if phase.steps else exposed
     # What is left after the last core: a replay that took longer, or writes that drain.
-    tail_cycles = end - times.sum(axis=1)
+    tail_cycles = end - sum_across(times)
     is_replay_last = timing.replay_end == end
     times[:, Category.REPLAY] += tail_cycles * is_replay_last
     times[:, Category.WAIT_DDR] += tail_cycles * ~is_replay_last
@@ -359,10 +391,10 @@ def _work(phase: Phase) -> _Work:
     vector_ops = np.zeros(n, np.int64)
     sram_bytes = np.zeros(n, np.int64)
     for step in phase.steps:
-        busy_cycles += step.busy_cycles.sum(axis=-1)
-        macs += step.macs.sum(axis=-1)
-        vector_ops += step.vector_ops.sum(axis=-1)
-        sram_bytes += step.sram_bytes.sum(axis=-1)
+        busy_cycles += sum_across(step.busy_cycles)
+        macs += sum_across(step.macs)
+        vector_ops += sum_across(step.vector_ops)
+        sram_bytes += sum_across(step.sram_bytes)
     dram_bytes = moved_bytes(phase.steps, n, len(phase.latencies))
     replay = phase.replay
     if replay is not None:

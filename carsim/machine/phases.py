@@ -62,6 +62,9 @@ FIDELITIES: Mapping[str, Callable[[Phase], Timing]] = {SOLVED: solver.solve, "ti
 """Fidelity levels: solved for all phases at once, or played tile by tile in SimPy."""
 
 
+MOST_TOGETHER = 1 << 12
+"""Cases at most that are simulated on several designs at once."""
+
 MOST_KEPT = 1 << 18
 """Phases of a hardware that are kept for later runs: some 50 MB. The longest unused go first."""
 
@@ -426,12 +429,33 @@ class Phases:
         return outcome
 
     def _solve(self, block: Block, schedule: Schedule | None, cases: Cases) -> Outcome:
-        """Simulate phases at this fidelity."""
-        phase = build(self.machine, block, schedule, cases)
+        """Simulate phases at this fidelity.
+
+        Many cases are simulated on one design after the other: all designs at once would leave the
+        caches of the processor, and take twice the time.
+        """
+        if self.machine.n_designs == 1 or cases.n <= MOST_TOGETHER:
+            return self._solve_on(self.machine, block, schedule, cases)
+        outcomes = [
+            self._solve_on(machine, block, schedule, cases.on_design(number))
+            for number, machine in enumerate(self._single_machines)
+        ]
+        return Outcome.join(outcomes)
+
+    @cached_property
+    def _single_machines(self) -> list[MachineArrays]:
+        """The numbers of each design by itself."""
+        return [MachineArrays.of([hardware]) for hardware in self.machine.hardwares]
+
+    def _solve_on(
+        self, machine: MachineArrays, block: Block, schedule: Schedule | None, cases: Cases
+    ) -> Outcome:
+        """Simulate phases on some of the designs."""
+        phase = build(machine, block, schedule, cases)
         timing = FIDELITIES[self.fidelity](phase)
         solved = outcome(phase, timing)
         if self.book is not None:
-            booked = self.book(self.machine, phase, timing, solved.cycles)
+            booked = self.book(machine, phase, timing, solved.cycles)
             solved = replace(solved, booked=booked)
         self.simulated += phase.n
         self.interpolated |= timing.interpolated

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from carsim.hardware.schedule import Schedule
 from carsim.machine.arrays import MachineArrays
-from carsim.machine.batches import Batches, DistinctPatterns, distinct_rows, renumber
-from carsim.machine.case_table import distinct
+from carsim.machine.batches import Batches, DistinctPatterns
 from carsim.machine.cases import Cases, RowCases, TokenCases, distinct_reads, with_usual_runs
 from carsim.machine.lanes import Ints, splits
+from carsim.machine.numbering import distinct, distinct_rows, renumber
 from carsim.machine.phase import Outcome, by_design
 from carsim.machine.plan import Plan
 from carsim.machine.token_batches import TokenBatches
@@ -563,7 +563,8 @@ def _summed(counts: Ints, phase_of: Index, n_phases: int) -> Ints:
     """Visits of cases that are one phase, int64[1, G, cases] -> [1, G, n]."""
     if n_phases == len(phase_of) and (phase_of[1:] > phase_of[:-1]).all():
         return counts
-    order = np.argsort(phase_of, kind="stable")
+    if (phase_of[1:] < phase_of[:-1]).any():
+        counts = counts[..., np.argsort(phase_of, kind="stable")]
     cases_of_phase = np.bincount(phase_of, minlength=n_phases)
     first_of_phase = np.cumsum(cases_of_phase) - cases_of_phase
-    return np.add.reduceat(counts[..., order], first_of_phase, axis=2)
+    return np.add.reduceat(counts, first_of_phase, axis=2)

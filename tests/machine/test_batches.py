@@ -13,8 +13,9 @@ from carsim.decisions.attention.base import KvReads
 from carsim.decisions.replay import FASTCAR, Pairs, ReplayRule
 from carsim.decisions.trace import Decisions
 from carsim.decisions.trace.decisions import dense
-from carsim.machine.batches import Batches, distinct_rows, make_batches
+from carsim.machine.batches import Batches, make_batches
 from carsim.machine.cases import RowCases
+from carsim.machine.numbering import distinct_rows
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.workload.geometry import Video

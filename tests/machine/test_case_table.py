@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carsim.machine.case_table import CaseTable, distinct
+from carsim.machine.case_table import CaseTable
+from carsim.machine.numbering import distinct
 from carsim.machine.phase import Outcome
 
 WIDE = 1 << 40

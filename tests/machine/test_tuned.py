@@ -12,9 +12,9 @@ from strategies import raw_design
 from carsim.design import build_design
 from carsim.hardware.schedule import REPLAYS, SCHEDULES, Schedule, slots_per_core
 from carsim.hardware.schedule.drs import Drs
-from carsim.machine.batches import distinct_rows
 from carsim.machine.cases import RowCases
 from carsim.machine.hardware import Hardware
+from carsim.machine.numbering import distinct_rows
 from carsim.machine.phases import Phases
 
 KNOWN = 10**7

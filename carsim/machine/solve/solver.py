@@ -36,6 +36,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from carsim.machine.across import most_across, sum_across
 from carsim.machine.hardware import Rate, Rates, served
 from carsim.machine.lanes import LaneOp
 from carsim.machine.phase import Phase, ReplayWork, Timing
@@ -222,7 +223,7 @@ def _service_cycles(transfers: Sequence[_Transfer], n: int) -> PhaseInts:
     for transfer in transfers:
         key = id(transfer.rate)
         _, nbytes = bytes_at_rate.get(key, (transfer.rate, np.zeros(n, np.int64)))
-        bytes_at_rate[key] = transfer.rate, nbytes + transfer.nbytes.sum(axis=-1)
+        bytes_at_rate[key] = transfer.rate, nbytes + sum_across(transfer.nbytes)
     # The sum for each rate is rounded up, but together they are rounded once.
     rounding = max(0, len(bytes_at_rate) - 1)
     cycles: PhaseInts = np.full(n, -rounding)
@@ -248,12 +249,12 @@ def _sides_end(phase: Phase, step_start: LaneInts, replays_free: PhaseInts) -> P
         for path, side_rate, nbytes in step.sides:
             rate = _flat(side_rate)
             # A transfer starts when the last lane that has a part of it comes to the step.
-            last_lane = np.where(nbytes > 0, start, 0).max(axis=-1)
+            last_lane = most_across(np.where(nbytes > 0, start, 0))
             start = last_lane * rate.numerator
             if path in memory_free:
                 last_rate, free = memory_free[path]
                 start = np.maximum(start, in_units(last_rate, free, rate))
-            served_units = start + nbytes.sum(axis=-1) * rate.denominator
+            served_units = start + sum_across(nbytes) * rate.denominator
             memory_free[path] = rate, served_units
             end = np.maximum(end, -(-served_units // rate.numerator))
     return end

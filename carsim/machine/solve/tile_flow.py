@@ -263,6 +263,10 @@ class TileFlow:
             tiles_left: Tiles that the operand still had, [n, K].
         """
         slots = self._operand.slots
+        fills_buffer = tiles_left >= slots
+        if (fills_buffer | (tiles_left <= 0)).all():  # a third of the time of what follows
+            self.slots_free = np.where(fills_buffer, computed, self.slots_free)
+            return
         n_followed = len(self._followed)
         tiles = np.minimum(np.maximum(tiles_left, 0), slots)
         n_taken = tiles * n_followed // slots
