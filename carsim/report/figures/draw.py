@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from numpy.typing import NDArray
 
 from carsim.report.figures import style
-from carsim.report.figures.plot import Number, Panel, Plot, Series
+from carsim.report.figures.plot import Number, Panel, Plot, Scale, Series
 
 LABEL_PT = 7.5
 """Type of labels beside bars and points."""
@@ -57,6 +57,8 @@ TICK_IN = 0.9
 """Width that a number below an axis needs."""
 NAMES_IN = 0.8
 """Width of what stands to the left of an axis."""
+COLOUR_BAR_IN = 1.3
+"""Width of a colour bar with its numbers and its label."""
 DIGIT_IN = 0.075
 """Width of a digit below an axis."""
 LEGEND_LINE_IN = 0.18
@@ -301,6 +303,9 @@ def _draw_panel(axes: Axes, panel: Panel, *, is_narrow: bool, width_in: float) -
     if panel.y_range:
         axes.set_ylim(panel.y_range)
     _place_ticks(axes, panel, width_in)
+    for series in panel.series:
+        if series.mark in ("line", "points"):
+            _name_points(axes, series)
     axes.set_xlabel(_even(panel.x_label, X_LABEL_CHARACTERS))
     axes.set_ylabel(_even(panel.y_label, Y_LABEL_CHARACTERS))
     if panel.categories:
@@ -309,6 +314,30 @@ def _draw_panel(axes: Axes, panel: Panel, *, is_narrow: bool, width_in: float) -
         axes.grid(axis="y")
     else:
         axes.grid(axis="both")
+
+
+def _name_points(axes: Axes, series: Series) -> None:
+    """Write the names of points beside them, on the side that has more room.
+
+    The layout leaves the names out: a long one beside the right edge would squeeze the axes.
+
+    Args:
+        axes: Axes whose limits are set.
+        series: Points, of which some may have a name.
+    """
+    for text, x, y in zip(series.text, series.x, series.y, strict=False):
+        place_in_axes = axes.transData.transform((float(x or 0.0), float(y or 0.0)))
+        share_of_width = axes.transAxes.inverted().transform(place_in_axes)[0]
+        is_at_right = share_of_width > 0.5
+        name = axes.annotate(
+            text,
+            (x, y),
+            xytext=(-6, -3) if is_at_right else (6, -3),
+            textcoords="offset points",
+            ha="right" if is_at_right else "left",
+            fontsize=LABEL_PT,
+        )
+        name.set_in_layout(False)
 
 
 def _place_log_ticks(axis: Axis, digits: Sequence[float]) -> None:
@@ -332,7 +361,7 @@ def _draw_all_series(axes: Axes, panel: Panel) -> None:
 def _place_ticks(axes: Axes, panel: Panel, width_in: float) -> None:
     """Ticks of the horizontal axis, and room for labels beside bars."""
     if panel.x_ticks:
-        ticks = _apart(panel, width_in - NAMES_IN)
+        ticks = _apart(panel.x_ticks, panel.x_scale, width_in - NAMES_IN)
         axes.set_xticks(ticks, [f"{tick:,.9g}" for tick in ticks])
         axes.set_xticks([], minor=True)
     elif panel.x_scale == "linear":
@@ -342,29 +371,52 @@ def _place_ticks(axes: Axes, panel: Panel, width_in: float) -> None:
         else:
             intervals = max(2, round((width_in - NAMES_IN) / TICK_IN))
             axes.xaxis.set_major_locator(MaxNLocator(nbins=min(intervals, 9)))
+    else:
+        _thin_log_ticks(axes, panel, width_in - NAMES_IN)
     has_outer_text = any(series.text and not series.inside for series in panel.series)
     if has_outer_text and not panel.x_range:
         ends = [x for series in panel.series for x in series.x if x is not None]
         axes.set_xlim(0, ROOM * max(ends))
 
 
-def _apart(panel: Panel, width_in: float) -> list[float]:
-    """Ticks of a panel whose numbers do not collide, from the left.
+def _thin_log_ticks(axes: Axes, panel: Panel, width_in: float) -> None:
+    """Leave out ticks of a logarithmic axis whose numbers would collide.
+
+    An axis of less than a decade has its ticks at even distances, which are crowded at its end.
 
     Args:
-        panel: A panel with ticks.
-        width_in: Length of its horizontal axis, inches.
+        axes: Axes whose horizontal axis is logarithmic.
+        panel: Its panel.
+        width_in: Room for the axis and a colour bar, inches.
     """
-    if panel.x_scale == "log":
-        positions = [log10(tick) for tick in panel.x_ticks]
-    else:
-        positions = list(panel.x_ticks)
+    has_colour_bar = any(series.shade for series in panel.series)
+    length_in = width_in - COLOUR_BAR_IN if has_colour_bar else width_in
+    left, right = axes.get_xlim()
+    inside = [float(tick) for tick in axes.get_xticks() if left <= tick <= right]
+    if len(inside) < 2:
+        return
+    # The numbers span less than the axis, and have no more than their share of its length.
+    share = log10(inside[-1] / inside[0]) / log10(right / left)
+    ticks = _apart(inside, panel.x_scale, share * length_in)
+    if len(ticks) < len(inside):
+        axes.set_xticks(ticks, [f"{tick:,.9g}" for tick in ticks])
+
+
+def _apart(candidates: Sequence[float], scale: Scale, width_in: float) -> list[float]:
+    """Ticks whose numbers do not collide, from the left.
+
+    Args:
+        candidates: Ticks in ascending order.
+        scale: Scale of the axis.
+        width_in: Length of the horizontal axis from the first to the last tick, inches.
+    """
+    positions = [log10(tick) if scale == "log" else tick for tick in candidates]
     span = max(positions) - min(positions)
     in_per_unit = width_in / (span or 1.0)
-    ticks = [panel.x_ticks[0]]
+    ticks = [candidates[0]]
     last_position = positions[0]
     last_text = f"{ticks[0]:,.9g}"
-    for tick, position in zip(panel.x_ticks[1:], positions[1:], strict=True):
+    for tick, position in zip(candidates[1:], positions[1:], strict=True):
         text = f"{tick:,.9g}"
         # Numbers are centred at their ticks: half of either lies between the two.
         needed_in = DIGIT_IN * (len(text) + len(last_text)) / 2
@@ -501,7 +553,7 @@ def _draw_shaded_points(axes: Axes, series: Series) -> None:
 
 
 def _draw_line_or_points(axes: Axes, series: Series) -> None:
-    """A line, points, or a line with points, and the labels of points."""
+    """A line, points, or a line with points."""
     x = _numbers(series.x)
     y = _numbers(series.y)
     axes.plot(
@@ -517,5 +569,3 @@ def _draw_line_or_points(axes: Axes, series: Series) -> None:
         rasterized=len(x) > MOST_VECTOR_POINTS,
         label=series.name or None,
     )
-    for text, point in zip(series.text, zip(x, y, strict=True), strict=False):
-        axes.annotate(text, point, (6, -3), textcoords="offset points", fontsize=LABEL_PT)
