@@ -110,26 +110,53 @@ def signed(value: float) -> str:
     return ("+" if value > 0 else "") + number(value)
 
 
+MOST_BEGINNINGS = 3
+"""Names that are suggested because they begin with what was given."""
+LEAST_BEGINNING = 3
+"""Characters that such a beginning has at least."""
+MOST_NAMES = 24
+"""More known names than these are not listed beside a suggestion."""
+
+
 def closest(name: object, known: Iterable[str]) -> str:
-    """A question that names the known name that was probably meant, or nothing.
+    """A question that names the known names that were probably meant, or nothing.
 
     >>> closest("coers", ["batch", "cores"]), closest("zzz", ["batch"])
     ("did you mean 'cores'? ", '')
+    >>> closest("wan", ["tiny", "wan2.1_1.3b", "wan2.1_14b"])
+    "did you mean 'wan2.1_1.3b' or 'wan2.1_14b'? "
     """
     import difflib
 
-    close = difflib.get_close_matches(str(name), list(known), 3)
-    close.sort(key=lambda each: sorted(each) != sorted(str(name)))  # swapped letters first
+    names = list(known)
+    given = str(name)
+    begins_so = [candidate for candidate in names if candidate.lower().startswith(given.lower())]
+    if begins_so and len(given) >= LEAST_BEGINNING:
+        suggested = [repr(candidate) for candidate in begins_so[:MOST_BEGINNINGS]]
+        if len(begins_so) > MOST_BEGINNINGS:
+            suggested.append("another that begins so")
+        first = ", ".join(suggested[:-1])
+        return f"did you mean {' or '.join(filter(None, [first, suggested[-1]]))}? "
+    close = difflib.get_close_matches(given, names, 3)
+    close.sort(key=lambda each: sorted(each) != sorted(given))  # swapped letters first
     return f"did you mean {close[0]!r}? " if close else ""
 
 
-def choose(name: object, known: Iterable[str], words: str = "choose one of") -> str:
+def choose(name: object, known: Iterable[str], words: str = "choose one of", more: str = "") -> str:
     """The cure for an unknown name: the one that was probably meant, and all that are known.
 
     >>> choose("coers", ["batch", "cores"])
     "did you mean 'cores'? choose one of batch, cores"
+
+    Args:
+        name: The unknown name.
+        known: All known names.
+        words: Words before them.
+        more: What lists all names if they are many; empty if nothing does.
     """
     names = list(known)
+    if more and len(names) > MOST_NAMES:
+        return f"{closest(name, names)}{more}"
     return f"{closest(name, names)}{words} {', '.join(names)}"
 
 

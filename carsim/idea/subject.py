@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.base.answers import checked, file_of
 from carsim.base.errors import InputError
 from carsim.base.plugins import load_plugin
 from carsim.base.registry import Registry, outside_kinds
@@ -17,6 +18,11 @@ from carsim.decisions.replay import RULES, ReplayRule, Seen
 
 FUNCTION = "replays"
 """Name of a function in a file: ``replays(seen)`` gives bool[B], the rows that replay."""
+
+FUNCTION_CURE = (
+    "return one bool for each row, as in seen.age < 2; docs/reference/plugins.md lists what seen has"
+)
+"""What to do about a function that fails, or gives something else."""
 
 DECISIONS = "DECISIONS"
 """Name of an array in a file: bool[steps, layers, rows]."""
@@ -31,10 +37,25 @@ class FunctionRule(ReplayRule):
     module: str
 
     def score(self, state: None, layer: int, place: int, seen: Seen) -> Array:
-        """1 where the row replays, else 0, [B]."""
-        chosen = getattr(sys.modules[self.module], FUNCTION)(seen)
+        """1 where the row replays, else 0, [B].
+
+        Raises:
+            PluginError: The function raises an exception, or gives no bool for each row.
+        """
+        function = getattr(sys.modules[self.module], FUNCTION)
+        place = file_of(function).removeprefix(" of ")
+        chosen = checked(function, place, _one_bool_per_row, FUNCTION_CURE)(seen)
         scores: Array = np.where(chosen, 1.0, 0.0)
         return scores
+
+
+def _one_bool_per_row(answer: object, seen: Seen) -> str:
+    """Problem of what the function of a file gives; empty if there is none."""
+    chosen = np.asarray(answer)
+    if chosen.dtype == bool and chosen.shape == (seen.n_rows,):
+        return ""
+    shape = ", ".join(str(length) for length in chosen.shape)
+    return f"gives {chosen.dtype}[{shape}], not bool[{seen.n_rows}]: one bool for each row"
 
 
 @dataclass(frozen=True, eq=False)
