@@ -110,8 +110,10 @@ def signed(value: float) -> str:
     return ("+" if value > 0 else "") + number(value)
 
 
-MOST_BEGINNINGS = 3
-"""Names that are suggested because they begin with what was given."""
+MOST_SUGGESTED = 3
+"""Names that are suggested because what was given shortens them."""
+SURE = 0.8
+"""Likeness from which on a single name is suggested, as :mod:`difflib` has it."""
 LEAST_BEGINNING = 3
 """Characters that such a beginning has at least."""
 MOST_NAMES = 24
@@ -130,16 +132,29 @@ def closest(name: object, known: Iterable[str]) -> str:
 
     names = list(known)
     given = str(name)
-    begins_so = [candidate for candidate in names if candidate.lower().startswith(given.lower())]
-    if begins_so and len(given) >= LEAST_BEGINNING:
-        suggested = [repr(candidate) for candidate in begins_so[:MOST_BEGINNINGS]]
-        if len(begins_so) > MOST_BEGINNINGS:
-            suggested.append("another that begins so")
-        first = ", ".join(suggested[:-1])
-        return f"did you mean {' or '.join(filter(None, [first, suggested[-1]]))}? "
     close = difflib.get_close_matches(given, names, 3)
     close.sort(key=lambda each: sorted(each) != sorted(given))  # swapped letters first
-    return f"did you mean {close[0]!r}? " if close else ""
+    likeness = difflib.SequenceMatcher(None, given, close[0]).ratio() if close else 0.0
+    shortened = [candidate for candidate in names if _shortens(given, candidate)]
+    if not shortened or likeness >= SURE:
+        return f"did you mean {close[0]!r}? " if close else ""
+    suggested = [repr(candidate) for candidate in shortened[:MOST_SUGGESTED]]
+    if len(shortened) > MOST_SUGGESTED:
+        suggested.append("another that begins so")
+    first = ", ".join(suggested[:-1])
+    return f"did you mean {' or '.join(filter(None, [first, suggested[-1]]))}? "
+
+
+def _shortens(given: str, name: str) -> bool:
+    """Whether a text is the beginning of a name, or the initials of its words.
+
+    >>> _shortens("DDR4", "DDR4-2400"), _shortens("fps", "frames_per_s"), _shortens("d", "dsp")
+    (True, True, False)
+    """
+    initials = "".join(word[0] for word in name.split("_") if word)
+    if len(given) < LEAST_BEGINNING:
+        return False
+    return name.lower().startswith(given.lower()) or initials == given
 
 
 def choose(name: object, known: Iterable[str], words: str = "choose one of", more: str = "") -> str:

@@ -166,9 +166,14 @@ def facts(run: StoredRun) -> Iterator[Fact]:
 
 
 def expected(run: StoredRun) -> Fact:
-    """The expected time or speed on a board, with its interval and the population of that."""
+    """The expected time or speed on a board, with its interval and the population of that.
+
+    A video that is decoded has its frames per second, too; those of a network are simulated.
+    """
     value, unit, interval = expected_figure(run)
     per = run.named(" per video") if run.video.kind == "video" else ""
+    if run.video.kind == "video" and not run.is_network:
+        per += f", {run.own.text('expected_frames_per_s')} frames/s,"
     return Fact("expected", f"{value} {unit}{per} on a board ({interval})")
 
 

@@ -64,7 +64,7 @@ def written(folder: Path, text: str, name: str = "my") -> Path:
         ("seen.mlp_inputt > 0", r"replays\(\) fails \(AttributeError: .*mlp_inputt.*\) in line 3"),
         ("0.5", r"replays\(\) gives float64\[\], not bool\[\d+\]: one bool for each row"),
         ("seen.mlp_input > 0", r"replays\(\) gives bool\[\d+, \d+\], not bool\[\d+\]"),
-        ("seen.age", r"replays\(\) gives int64\[\d+\], not bool\[\d+\]"),
+        ("seen.age", r"replays\(\) gives int\d+\[\d+\], not bool\[\d+\]"),
     ],
 )
 def test_a_function_that_fails_is_refused_in_one_line(

@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import matplotlib.colors
 import matplotlib.image
 import numpy as np
 import pandas as pd
@@ -506,6 +507,16 @@ def test_numbers_below_a_narrow_logarithmic_axis_do_not_overlap(spread):
     assert len(boxes) >= 2
     boxes.sort(key=lambda box: box.x0)
     assert all(one.x1 + 3 < other.x0 for one, other in pairwise(boxes))
+
+
+def test_a_slice_of_a_timeline_that_is_thinner_than_its_edge_is_seen():
+    """The dispatch of a layer-step takes a thousandth of it, and white edges would cover it."""
+    slices = Series("dispatch", [1000.0, 1001.0, 2000.0], [0.0, 1.0, 1.0], "bar", "#cc0000")
+    slices = replace(slices, base=[0.0, 1000.0, 1002.0])
+    panel = Panel("time [us]", (slices,), categories=("core 0", "DRS"))
+    bars = draw(on_paper(Plot("", (panel,), alt=""), 3.5)).axes[0].patches
+    edges = [matplotlib.colors.to_hex(bar.get_edgecolor()) for bar in bars]
+    assert edges == ["#ffffff", "#cc0000", "#ffffff"]
 
 
 @pytest.mark.parametrize("place", [0.05, 0.5, 0.95])

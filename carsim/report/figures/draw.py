@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 
@@ -59,6 +60,9 @@ NAMES_IN = 0.8
 """Width of what stands to the left of an axis."""
 COLOUR_BAR_IN = 1.3
 """Width of a colour bar with its numbers and its label."""
+PT_PER_IN = 72
+LEAST_EDGED_PT = 1.0
+"""Bars of less width have no white edge: half of it on either side would cover them."""
 DIGIT_IN = 0.075
 """Width of a digit below an axis."""
 LEGEND_LINE_IN = 0.18
@@ -303,6 +307,8 @@ def _draw_panel(axes: Axes, panel: Panel, *, is_narrow: bool, width_in: float) -
     if panel.y_range:
         axes.set_ylim(panel.y_range)
     _place_ticks(axes, panel, width_in)
+    if panel.x_scale == "linear":
+        _show_short_bars(axes, width_in - NAMES_IN)
     for series in panel.series:
         if series.mark in ("line", "points"):
             _name_points(axes, series)
@@ -314,6 +320,21 @@ def _draw_panel(axes: Axes, panel: Panel, *, is_narrow: bool, width_in: float) -
         axes.grid(axis="y")
     else:
         axes.grid(axis="both")
+
+
+def _show_short_bars(axes: Axes, width_in: float) -> None:
+    """Give bars that their white edges would hide an edge of their own colour.
+
+    Args:
+        axes: Axes whose limits are set.
+        width_in: Length of the horizontal axis, inches.
+    """
+    left, right = axes.get_xlim()
+    pt_per_unit = PT_PER_IN * width_in / abs(right - left)
+    for bar in axes.patches:
+        if isinstance(bar, Rectangle) and 0 < bar.get_width() * pt_per_unit < LEAST_EDGED_PT:
+            bar.set_hatch("")
+            bar.set_edgecolor(bar.get_facecolor())
 
 
 def _name_points(axes: Axes, series: Series) -> None:
