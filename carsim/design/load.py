@@ -247,9 +247,17 @@ def build_design(raw: Mapping[str, Any], place: str, overridden: Iterable[str] =
     try:
         return Design.model_validate(raw)
     except ValidationError as error:
+        if not raw.get("model"):
+            cure = f"name one, say model: {{preset: tiny}}; {PRESETS_LISTED}"
+            raise InputError(f"{place}: $.model", "is missing", cure) from None
         first = first_problem(error, raw)
         location = _where(first.path, place, overridden)
-        raise InputError(location, first.problem, first.cure) from None
+        cure = first.cure
+        if first.path == "machine":
+            cure = (
+                "add it: 'carsim config show FILE' prints the file with a machine that it chooses"
+            )
+        raise InputError(location, first.problem, cure) from None
 
 
 def override(design: Design, changes: Mapping[str, Any]) -> Design:

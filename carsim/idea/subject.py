@@ -20,7 +20,8 @@ FUNCTION = "replays"
 """Name of a function in a file: ``replays(seen)`` gives bool[B], the rows that replay."""
 
 FUNCTION_CURE = (
-    "return one bool for each row, as in seen.age < 2; docs/reference/plugins.md lists what seen has"
+    "return one bool for each row, as in seen.age < 2; "
+    "docs/reference/plugins.md lists what seen has"
 )
 """What to do about a function that fails, or gives something else."""
 
@@ -43,8 +44,8 @@ class FunctionRule(ReplayRule):
             PluginError: The function raises an exception, or gives no bool for each row.
         """
         function = getattr(sys.modules[self.module], FUNCTION)
-        place = file_of(function).removeprefix(" of ")
-        chosen = checked(function, place, _one_bool_per_row, FUNCTION_CURE)(seen)
+        file = file_of(function).removeprefix(" of ")
+        chosen = checked(function, file, check=_one_bool_per_row, cure=FUNCTION_CURE)(seen)
         scores: Array = np.where(chosen, 1.0, 0.0)
         return scores
 

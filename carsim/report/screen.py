@@ -337,7 +337,8 @@ def effects(run: StoredRun) -> Iterator[Fact]:
             prompt_changes.append((elasticity, prompt_change))
     beginning = "new tokens: " if run.video.kind == "text" else ""
     yield Fact("10 % more", f"{beginning}{_changes(changes)}")
-    if prompt_changes:
+    # The prompt of a network is the embedding of a text, which takes next to no time.
+    if prompt_changes and not run.is_network:
         yield Fact("  prompt", _changes(prompt_changes))
 
 

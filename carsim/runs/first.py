@@ -343,7 +343,10 @@ def first_design(wish: Wish) -> tuple[Tried, Sequence[Tried]]:
             best = _chosen(tried.values())
     if not best.fit.fits:
         precision = ""
-        cure = "take a larger board, a smaller model, a shorter workload or fewer bits"
+        cure = (
+            "take a larger board, a smaller model or a shorter workload; or fewer bits, say --set "
+            "model.kv.bits=4; or leave the head out, --set machine.include_head=false"
+        )
         if wish.keeps_precision:
             precision = f" in {best.design.model.bits_in_short}"
             cure = "; ".join(best.fit.cures)

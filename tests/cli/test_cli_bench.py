@@ -61,7 +61,7 @@ def test_a_markdown_table_gives_models_bits_and_contexts(tmp_path: Path) -> None
 
 
 def test_a_design_of_guidance_pairs_is_compared_as_llama_bench_decodes(tmp_path: Path) -> None:
-    """llama-bench decodes one sequence, and this design two: their speed would be twice too high."""
+    """llama-bench decodes one sequence; this design decodes two, at nearly twice the speed."""
     path = tmp_path / "table.md"
     heading = "| model | size | params | test | t/s |\n| --- | --- | --- | --- | --- |\n"
     path.write_text(f"{heading}| qwen2 1.5B Q8_0 | 1.53 GiB | 1.54 B | tg128 | 1.5 |\n", "utf-8")

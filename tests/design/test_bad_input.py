@@ -159,7 +159,7 @@ DRAFT = "policy.attention={kind: draft}"
         ),
         (
             f"{DDR}.standard=DDR4",
-            "no DRAM standard 'DDR4'; did you mean 'DDR4-1600', 'DDR4-1866', 'DDR4-2133' or another",
+            "no DRAM standard 'DDR4'; did you mean 'DDR4-1600', 'DDR4-1866', 'DDR4-2133' or",
         ),
         ("board.lut=0", "should be greater than 0, got 0"),
         (f"{AXI}.bits=100", "bits: 100 is no width of AXI; choose one of 8, 16"),
@@ -261,6 +261,16 @@ def test_what_is_not_a_page_of_plain_yaml_is_refused(text, place, words, tmp_pat
     said = message(text, tmp_path)
     assert said.startswith(f"d.yaml{place}: ")
     assert words in said
+
+
+def test_a_design_without_machine_or_model_is_told_where_to_take_one(tmp_path: Path) -> None:
+    file = tmp_path / "bare.yaml"
+    file.write_text("board: {preset: kv260}\nmodel: {preset: tiny}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"\$.machine: is missing; add it: 'carsim config show"):
+        load_design(str(file))
+    file.write_text("board: {preset: kv260}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"\$.model: is missing; name one, say model: {preset:"):
+        load_design(str(file))
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -534,7 +534,6 @@ def test_the_name_of_a_knee_takes_no_room_from_the_axes(place):
     assert box.x1 <= axes.bbox.x1
 
 
-
 def test_a_roofline_tells_the_prompt_from_decoding(run):
     plot = roofline_plot(shown_policies({"": run}))
     names = [series.name for series in plot.panels[0].series]

@@ -165,7 +165,8 @@ def draw(plot: Plot) -> Figure:
         if is_narrow:  # constrained layout may leave out half of an axis' last number
             figure.set_layout_engine("constrained", w_pad=PAD_IN)
         handle_of: dict[str, Any] = {}
-        shared = zip(_subplots(figure, plot), plot.panels, _panel_widths_in(plot), strict=True)
+        panel_axes = _subplots(figure, plot)
+        shared = zip(panel_axes, plot.panels, _panel_widths_in(plot), strict=True)
         for number, (axes, panel, panel_width_in) in enumerate(shared):
             is_last = number == len(plot.panels) - 1
             _draw_panel(axes, panel, is_narrow=is_narrow, width_in=panel_width_in)
@@ -181,6 +182,9 @@ def draw(plot: Plot) -> Figure:
             columns = _legend_columns(names, plot)
             texts = _legend_texts(names, plot)
             figure.legend(handles, texts, loc="outside lower center", ncols=columns)
+        # The legend has copied the look of the first bar of each series.
+        for axes, panel_width_in in zip(panel_axes, _panel_widths_in(plot), strict=True):
+            _show_short_bars(axes, panel_width_in - NAMES_IN)
     return figure
 
 
@@ -307,8 +311,6 @@ def _draw_panel(axes: Axes, panel: Panel, *, is_narrow: bool, width_in: float) -
     if panel.y_range:
         axes.set_ylim(panel.y_range)
     _place_ticks(axes, panel, width_in)
-    if panel.x_scale == "linear":
-        _show_short_bars(axes, width_in - NAMES_IN)
     for series in panel.series:
         if series.mark in ("line", "points"):
             _name_points(axes, series)
@@ -329,11 +331,12 @@ def _show_short_bars(axes: Axes, width_in: float) -> None:
         axes: Axes whose limits are set.
         width_in: Length of the horizontal axis, inches.
     """
+    if axes.get_xscale() != "linear":
+        return
     left, right = axes.get_xlim()
     pt_per_unit = PT_PER_IN * width_in / abs(right - left)
     for bar in axes.patches:
         if isinstance(bar, Rectangle) and 0 < bar.get_width() * pt_per_unit < LEAST_EDGED_PT:
-            bar.set_hatch("")
             bar.set_edgecolor(bar.get_facecolor())
 
 
