@@ -2,9 +2,9 @@
 
 :mod:`forward_predictions` makes its table from them. A time is operations over two rates, times a
 factor, and seconds that do not depend on the operations. Each is a range, low and high. Operations
-are those of the presets (``carsim.validate.forward_times.sample_flop``), except for two models
-without one: Open-Sora 1.2 is counted here from its published shape, and Rolling Forcing from the
-queries and keys of a forward.
+are those of the presets (``carsim.validate.forward_times.sample_flop``), except for two models that
+had none on that day: Open-Sora 1.2 is counted here from its published shape, and Rolling Forcing
+from the queries and keys of a forward.
 
 No result of these set-ups was looked up. Those of CausVid and Self-Forcing by other laboratories
 were known from published tables.

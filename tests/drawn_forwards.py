@@ -11,7 +11,8 @@ EIGHT_BITS = {"weights": {"bits": 8}, "kv": {"bits": 8}, "activations": {"bits":
 
 
 KINDS = ("cross", "none", "sequence", "streams", "depth", "recurrent")
-"""How text enters a diffusion transformer, or the head of a depth encoder."""
+"""How text enters a diffusion transformer, or the head of a depth encoder. ``alternating``, of
+which tests ask by name, is ``cross`` or ``none`` with attention in space and time."""
 
 
 @st.composite
@@ -27,6 +28,9 @@ def small_networks(
         **{"ffn_size": draw(st.sampled_from([16, 40, 384])), "mlp": "plain"},
     }
     kind = draw(st.sampled_from(kinds))
+    alternates = kind == "alternating"
+    if alternates:
+        kind = draw(st.sampled_from(["cross", "none"]))
     if kind in ("depth", "recurrent"):
         network: dict[str, Any] = {
             **{"kind": "depth", "patch_side": 2, "trained_side": 8},
@@ -57,7 +61,10 @@ def small_networks(
         **{"frames": 1, "steps": draw(st.integers(1, 3)), "passes": draw(st.integers(1, 3))},
         "text_keys": draw(st.sampled_from(["cached", "recomputed"])),
     }
-    if kind in ("cross", "none") and draw(st.booleans()):
+    if alternates:
+        network["attention"] = "alternating"
+        sample["frames"] = 1 + 2 * draw(st.integers(0, 3))
+    elif kind in ("cross", "none") and draw(st.booleans()):
         chunk = draw(st.integers(1, 3))
         sample |= {"chunk_frames": chunk, "chunks": draw(st.integers(1, 3))}
         if draw(st.booleans()):

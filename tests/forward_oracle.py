@@ -180,7 +180,9 @@ class ForwardOracle:
                 split=self.split_attention,
                 text=joined if dual else 0,
             )
-            if forward is None:
+            if network.attention == "alternating":
+                self._attend_groups(n, height * width if layer % 2 == 0 else frames)
+            elif forward is None:
                 self._attend(every, every)
             else:
                 of_frame = height * width
@@ -408,6 +410,21 @@ class ForwardOracle:
         tile = self.machine.query_tile or max(1, buffer // (5 * size + 8))
         if of_core * 2 * d + 2 * keys * d > buffer:
             self.total["bytes"] += up(of_core, tile) * 2 * keys * d
+            self.total["bytes"] += self.rows * queries * 2 * d
+
+    def _attend_groups(self, queries: int, group: int) -> None:
+        """Attention in groups, of which each has queries, keys and values of its own."""
+        groups = self.rows * queries // group
+        self.total["macs"] += 2 * groups * group**2 * self.body.hidden_size
+        self.total["exponentials"] += groups * group**2 * self.body.n_heads
+        cores = 1 if self.split_attention else self.machine.cores
+        of_core = up(self.rows * queries, cores)
+        d = self.body.hidden_size
+        size = d // self.body.n_heads
+        buffer = self.machine.activation_buffer_kib * 1024
+        tile = self.machine.query_tile or max(1, buffer // (5 * size + 8))
+        if of_core * 2 * d + up(of_core, group) * 2 * group * d > buffer:
+            self.total["bytes"] += groups * up(min(group, of_core), tile) * 2 * group * d
             self.total["bytes"] += self.rows * queries * 2 * d
 
     def _count_attention(self, queries: int, keys: int) -> None:

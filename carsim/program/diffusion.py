@@ -307,6 +307,33 @@ class AttendAll(ForwardBlock):
 
 
 @dataclass(frozen=True)
+class AttendGroups(ForwardBlock):
+    """Attention of tokens to those of their own group: a latent frame, or a place in all frames.
+
+    All keys of a group are scored; policies of attention are refused where groups are.
+
+    Attributes:
+        group: Tokens of a group.
+    """
+
+    name: ClassVar[str] = "attention"
+    title: ClassVar[str] = "attention"
+    split: ClassVar[Split] = "attention"
+    feeds_next: ClassVar[bool] = True
+
+    group: int = 1
+
+    def operations(self, model: Model, reads: Reads | None) -> OpsOf:
+        """Attention within each group."""
+
+        def operations(share: Share) -> list[Op]:
+            attend = attend_ops(model, share, self.group, group=self.group)
+            return self.with_policy(model, share, [attend])
+
+        return operations
+
+
+@dataclass(frozen=True)
 class AttendChunks(ForwardBlock):
     """Attention of chunks in flight to each other, and to the cached keys of chunks before them.
 

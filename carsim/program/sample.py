@@ -14,6 +14,7 @@ from carsim.program.convolution import Convolve
 from carsim.program.diffusion import (
     AttendAll,
     AttendChunks,
+    AttendGroups,
     Cross,
     Enter,
     ForwardBlock,
@@ -280,7 +281,10 @@ def _layer(
             columns = 2 * columns if is_dual else columns // 2
         blocks.append(Modulate(outputs=columns))
     blocks.append(Queries(tokens=every, text=text, apart=is_dual, inner=inner))
-    if kind is None:
+    if network.attention == "alternating":
+        attending = network.attending_tokens(model.sample, number)
+        blocks.append(AttendGroups(tokens=every, group=attending))
+    elif kind is None:
         blocks.append(AttendAll(tokens=every, steps=network_steps(model)))
     else:
         blocks += _attention_of_chunks(model, text, kind)

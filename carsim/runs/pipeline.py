@@ -221,6 +221,13 @@ def check_sample(design: Design) -> None:
         raise InputError("policy.attention.kind", problem, cure)
     sample = design.model.sample
     assert sample is not None
+    if (
+        getattr(design.model.network, "attention", "full") != "full"
+        and attention.kind != PLAIN.kind
+    ):
+        problem = f"{attention.kind!r} is of tokens that all attend to each other, and those of "
+        problem += f"{design.model.name} attend in groups"
+        raise InputError("policy.attention.kind", problem, f"take {PLAIN.kind!r}")
     if sample.irregular and attention.kind != PLAIN.kind:
         problem = f"{attention.kind!r} is of chunks that pass one at a time, over a cache"
         cure = f"take {PLAIN.kind!r}, or leave out model.sample.{sample.irregular}"

@@ -24,6 +24,7 @@ from carsim.validate.forward_times import (
     TWO_RATES,
     WAYS,
     ForwardTime,
+    held_back_times,
 )
 from carsim.validate.intervals import (
     Held,
@@ -96,6 +97,7 @@ def forward_notes(rows: Rows) -> Iterator[str]:
         rows,
         (TWO_RATES, ONE_RATE, SHARE),
     )
+    yield from (_held_back(row, rows) for row in held_back_times())
     yield (
         "90 % intervals, pooled over kernels and GPUs, as few systems have one kernel on one GPU. "
         "In brackets: Wilson's 95 % interval of the coverage. The last width is that after all "
@@ -239,6 +241,17 @@ def _intervals(title: str, chosen: Rows, rows: Rows, ways: Iterable[str]) -> str
 def _name(way: str) -> str:
     """A way in a sentence."""
     return "carsim, expected" if way == SIMULATED else way
+
+
+def _held_back(row: ForwardTime, rows: Rows) -> str:
+    """A time that no rate or factor was fitted to, beside what each way predicts of it."""
+    others = [other for other in rows if other.unit != row.unit]
+    factor = forward_table(others)[0].factor
+    texts = []
+    for way, seconds_of in WAYS.items():
+        seconds = seconds_of(row, others) * (factor if way == SIMULATED else 1)
+        texts.append(f"{_name(way)} {seconds:.1f} s ({seconds / row.seconds - 1:+.0%})")
+    return f"Held back, {row.what}: {row.seconds:.1f} s; {', '.join(texts)}."
 
 
 def _has_rates(row: ForwardTime, rows: Rows) -> bool:

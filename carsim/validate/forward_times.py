@@ -1,10 +1,12 @@
 """Published times of dense diffusion on GPUs, and four ways to predict them.
 
 Each row of ``data/diffusion_times.csv`` names a preset, changes of its sample, a GPU and the kernel
-of its attention. ``data/diffusion_times_left_out.csv`` counts all other figures that were found,
-with the reason why they are not used. A *system* is a runtime on a GPU. Column ``work`` says how
-the operations are known: all of the set-up is ``stated``; the steps are the ``default`` of the
-released script; or they follow from the operations that the same table states (``by its FLOPs``).
+of its attention. Times in ``data/diffusion_times_held_back.csv`` became countable after rates and
+factors had been fitted, and are checks of them. ``data/diffusion_times_left_out.csv`` counts all
+other figures that were found, with the reason why they are not used. A *system* is a runtime on a
+GPU. Column ``work`` says how the operations are known: all of the set-up is ``stated``; the steps
+are the ``default`` of the released script; or they follow from the operations that the same table
+states (``by its FLOPs``).
 
 Ways to predict a time (:data:`WAYS`):
 
@@ -183,9 +185,19 @@ class ForwardTime:
 
 def forward_times() -> tuple[ForwardTime, ...]:
     """The published times, in the order of the file."""
+    return _times_of("diffusion_times.csv")
+
+
+def held_back_times() -> tuple[ForwardTime, ...]:
+    """Published times that no rate and no factor was fitted to."""
+    return _times_of("diffusion_times_held_back.csv")
+
+
+def _times_of(file: str) -> tuple[ForwardTime, ...]:
+    """The times of a file, in its order."""
     return tuple(
         ForwardTime(**{**row, "seconds": float(row["seconds"])})  # type: ignore[arg-type]
-        for row in data_rows("diffusion_times.csv")
+        for row in data_rows(file)
     )
 
 
@@ -320,7 +332,16 @@ def machine_of(gpu: str, model: Model) -> Design:
         gpu: A key of :data:`MACHINES`.
         model: The model, with its sample.
     """
-    machine = MACHINES[gpu]
+    return gpu_design(MACHINES[gpu], model)
+
+
+def gpu_design(machine: GpuMachine, model: Model) -> Design:
+    """A machine that makes the sample of a model, with the bits of its checkpoint.
+
+    Args:
+        machine: The machine.
+        model: The model, with its sample.
+    """
     path = configs_folder() / machine.folder / f"{machine.name}.yaml"
     sample = model.sample
     assert sample is not None
@@ -333,19 +354,28 @@ def machine_of(gpu: str, model: Model) -> Design:
 def machine_seconds(gpu: str, preset: str, changes: str) -> float:
     """Simulated seconds of a sample, without runtime overhead.
 
-    Forwards of a sample without chunks are alike, so that one of them is simulated.
-
     Args:
         gpu: A key of :data:`MACHINES`.
         preset: Name of the model's preset.
         changes: Changes of its sample.
     """
-    model = preset_model(preset, changes)
+    return seconds_on(MACHINES[gpu], preset_model(preset, changes))
+
+
+def seconds_on(machine: GpuMachine, model: Model) -> float:
+    """Simulated seconds of a sample on a machine, without runtime overhead.
+
+    Forwards of a sample without chunks are alike, so that one of them is simulated.
+
+    Args:
+        machine: The machine.
+        model: The model, with its sample.
+    """
     sample = model.sample
     assert sample is not None
     alike = sample.steps if sample.chunk_frames is None else 1
     once = sample.model_copy(update={"steps": sample.steps // alike})
-    design = machine_of(gpu, model.model_copy(update={"sample": once}))
+    design = gpu_design(machine, model.model_copy(update={"sample": once}))
     phases = Phases(Hardware(design), "fluid")
     video = Video(once.forwards, 1, 0)
     plan = Plan(phases, video, Dense(), BASELINE.kind, None, range(once.forwards))

@@ -45,3 +45,15 @@ def linear_macs(model: Model) -> int:
         of_text = 2 * body.n_layers * tokens * network.text_tokens * body.q_size  # type: ignore[union-attr]
     others = sum(count for name, count in macs.items() if name not in ATTENTION_NAMES)
     return sample.passes * sample.steps * (others - of_text)
+
+
+def without_self_attention(model: Model) -> int:
+    """Multiply-accumulates of a whole sample without self-attention's scores and sums.
+
+    Products of cross-attention are counted.
+    """
+    sample = model.sample
+    assert sample is not None
+    macs = forward_macs(model)
+    others = sum(count for name, count in macs.items() if name not in ATTENTION_NAMES)
+    return sample.passes * sample.steps * others

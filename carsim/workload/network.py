@@ -14,6 +14,10 @@ Families of diffusion transformers, by how text enters (``text``):
 * ``sequence``: text tokens join the sequence and share all weights (CogVideoX);
 * ``none``: a class joins the time (DiT).
 
+Self-attention of ``cross`` and ``none`` may alternate (``attention``): in even layers, tokens of
+one latent frame attend to each other, in odd ones the tokens at one place of all latent frames
+(Open-Sora 1.2).
+
 Modulation (scale, shift and gate of a layer) is one product with the time for all layers
 (``shared``), or one in each layer (``block``), which reads 6 d^2 weights a forward for one row.
 """
@@ -80,10 +84,15 @@ def linear(inputs: int, outputs: int, *, bias: bool = True) -> int:
 class DiffusionTransformer(GrownSection):
     """A diffusion transformer around the layers of ``model.body``."""
 
-    later: ClassVar[frozenset[str]] = frozenset({"modulation_vectors"})
+    later: ClassVar[frozenset[str]] = frozenset({"modulation_vectors", "attention"})
 
     kind: Literal["diffusion"] = "diffusion"
     text: Literal["cross", "streams", "sequence", "none"] = Field(description="how text enters")
+    attention: Literal["full", "alternating"] = Field(
+        "full",
+        description="all tokens attend to each other; or alternating: in even layers those of one "
+        "latent frame, in odd layers those at one place of all latent frames (Open-Sora 1.2)",
+    )
     text_tokens: NonNegativeInt = Field(0, description="tokens of the prompt, padding included")
     text_width: NonNegativeInt = Field(4096, description="width of what the text encoder gives")
     text_layers: Literal[1, 2] = Field(
@@ -127,6 +136,13 @@ class DiffusionTransformer(GrownSection):
             raise FieldError("modulation_vectors", problem, cure)
         return self
 
+    @model_validator(mode="after")
+    def _text_is_outside_of_alternating_attention(self) -> "DiffusionTransformer":
+        if self.attention == "alternating" and self.text in ("streams", "sequence"):
+            problem = f"'alternating', where text: {self.text} puts text among the tokens"
+            raise FieldError("attention", problem, "take text: cross or none, or attention: full")
+        return self
+
     # ---------------------------------------------------------------- geometry
 
     def latent_frames(self, sample: Sample) -> int:
@@ -146,6 +162,19 @@ class DiffusionTransformer(GrownSection):
     def tokens_of(self, sample: Sample, frames: int) -> int:
         """Tokens of so many latent frames."""
         return -(-frames // self.patch[0]) * self.tokens_per_frame(sample)
+
+    def attending_tokens(self, sample: Sample, layer: int) -> int:
+        """Image tokens of a forward that attend to each other in a layer.
+
+        Args:
+            sample: The sample.
+            layer: Number of the layer.
+        """
+        if self.attention == "full":
+            return self.tokens(sample)
+        if layer % 2 == 0:
+            return self.tokens_per_frame(sample)
+        return self.tokens(sample) // self.tokens_per_frame(sample)
 
     def pixel_frames(self, sample: Sample) -> int:
         """Pixel frames of a sample; a chunk's latent frame has ``stride[0]`` of them."""
@@ -167,6 +196,9 @@ class DiffusionTransformer(GrownSection):
         if sample.chunk_frames is not None and sample.chunk_frames % self.patch[0]:
             problem = f"{sample.chunk_frames} is no multiple of {self.patch[0]}, a token's frames"
             raise FieldError("chunk_frames", problem, "give a multiple")
+        if sample.chunk_frames is not None and self.attention == "alternating":
+            problem = "makes chunks, which alternating attention does not do"
+            raise FieldError("chunk_frames", problem, "leave it out")
         for field, axis in (("height", 1), ("width", 2)):
             unit = self.stride[axis] * self.patch[axis]
             check_side(field, getattr(sample, field), unit)

@@ -18,9 +18,10 @@ mixed values of each query, while all keys and values of the head stream past (D
 If all tokens of a block fit in the activation buffer, none of them moves.
 
 Simplifications: a tile of tokens has its inputs and outputs in one buffer; nothing is kept on chip
-from one block to the next unless all of it fits; rescaling of mixed values between blocks of keys
-is part of the unit that takes exponentials; spilled activations lie in the memory of K and V; a
-matrix is cut into slices by columns, without partial sums.
+from one block to the next unless all of it fits; where tokens of a group skip attention, those that
+compute fill as few groups as they can; rescaling of mixed values between blocks of keys is part of
+the unit that takes exponentials; spilled activations lie in the memory of K and V; a matrix is cut
+into slices by columns, without partial sums.
 """
 
 from collections.abc import Sequence
@@ -190,8 +191,9 @@ def attend_ops(  # noqa: PLR0913 - the options of one operation, by name
     scored: Count | None = None,
     more_ops: Count = 0,
     streams_keys: bool = True,
+    group: int | None = None,
 ) -> Op:
-    """Attention of many queries, each to all keys.
+    """Attention of many queries, each to all keys, or to those of its own group.
 
     Args:
         model: The model.
@@ -200,6 +202,9 @@ def attend_ops(  # noqa: PLR0913 - the options of one operation, by name
         scored: Keys that each query does score, of block-sparse masks; None: all.
         more_ops: Further element operations: those of making a mask.
         streams_keys: Keys and values come from memory; else they stay on chip.
+        group: Queries that attend to the same ``keys``, their own; None: all of a row do. Groups
+            are dealt to cores whole where there are as many; a core with a part of a group has
+            all of its keys.
     """
     body = model.body
     on_chip = on_chip_of(share)
@@ -207,23 +212,33 @@ def attend_ops(  # noqa: PLR0913 - the options of one operation, by name
     heads = share.columns(body.n_heads)
     scored = keys if scored is None else scored
     queries_of_core = -(-queries // on_chip.deals)
-    tiles = -(-queries_of_core // queries_on_chip(model, on_chip))
+    groups: Count = 1
+    groups_of_core: Count = 1
+    queries_of_group = queries
+    together = queries_of_core
+    if group is not None:
+        groups = np.maximum(1, -(-queries // group))
+        groups_of_core = np.maximum(1, -(-queries_of_core // group))
+        queries_of_group = -(-queries // groups)
+        together = np.minimum(group, queries_of_core)
+    tiles = -(-together // queries_on_chip(model, on_chip))
     kv_bytes = model.kv.bytes_of(scored * body.kv_elements)
     query_elements = body.q_size + body.attended_size
     side_bytes = queries * model.activations.bytes_of(query_elements)
-    alive_bytes = queries_of_core * model.activations.bytes_of(query_elements) + kv_bytes
+    alive_bytes = queries_of_core * model.activations.bytes_of(query_elements)
+    alive_bytes = alive_bytes + groups_of_core * kv_bytes
     spills = alive_bytes > on_chip.activation_bytes
     return Op(
         Category.ATTENTION,
         gemms=(
-            Gemm(queries, k=body.head_dim, n=scored, copies=heads),
-            Gemm(queries, k=scored, n=body.head_dim, copies=heads),
+            Gemm(queries_of_group, k=body.head_dim, n=scored, copies=groups * heads),
+            Gemm(queries_of_group, k=scored, n=body.head_dim, copies=groups * heads),
         ),
         vector_ops=queries * heads * body.head_dim + more_ops,
         exponentials=queries * heads * scored,
         stream=Stream.KV if streams_keys else Stream.NONE,
-        stream_bytes=spills * tiles * kv_bytes * streams_keys,
+        stream_bytes=spills * groups * tiles * kv_bytes * streams_keys,
         kv_side_bytes=spills * side_bytes * streams_keys,
         gathered_elements=queries * body.attended_size,
-        is_shared=True,
+        is_shared=group is None,
     )

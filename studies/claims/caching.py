@@ -100,10 +100,10 @@ def broadcast(designs: Sequence[str]) -> Finding:
     texts = []
     gains = []
     for name in designs:
-        report = reused("diffusion:wan2.1_1.3b,every=2,cross_every=5", name, "by_module")
+        report = reused("diffusion:open_sora1.2_1.1b,every=2,cross_every=5", name, "by_module")
         gains.append(gain(report))
         texts.append(f"{name} {gains[-1]:.2f} x")
-    return Finding(f"Wan2.1 1.3B: {', '.join(texts)}; {stated:g} x stated", min(gains) >= stated)
+    return Finding(f"Open-Sora 1.2: {', '.join(texts)}; {stated:g} x stated", min(gains) >= stated)
 
 
 def tokens_in_proportion(designs: Sequence[str], replay: float) -> Finding:

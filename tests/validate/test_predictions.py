@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from carsim.validate.forward_times import sample_flop
+from carsim.validate.preset_counts import preset_model
+
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = runpy.run_path(str(ROOT / "docs" / "predictions.py"))
 
@@ -45,6 +48,10 @@ def test_operations_of_a_model_without_a_preset_are_those_of_its_shape() -> None
     # 25.3 TMAC of linear layers, 2.56 of attention and 0.94 of cross-attention; 60 rows.
     assert flop.linear == pytest.approx(2 * 60 * (25.328e12 + 0.941e12), rel=1e-3)
     assert flop.attention == pytest.approx(2 * 60 * 2.563e12, rel=1e-3)
+    # The preset, which came later, has the same.
+    of_preset = sample_flop(preset_model("open_sora1.2_1.1b", "text_keys=recomputed"))
+    assert of_preset.attention == pytest.approx(flop.attention, rel=1e-9)
+    assert of_preset.linear == pytest.approx(flop.linear, rel=2e-3)
 
 
 @pytest.mark.parametrize("system", SCRIPT["SYSTEMS"], ids=lambda system: Path(system.design).stem)
