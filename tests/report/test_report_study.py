@@ -171,6 +171,11 @@ def test_the_page_of_a_proven_front_does_not_say_what_axes_are_worth(tmp_path: P
     assert "What each axis is worth" not in page.text
 
 
+def test_a_dense_study_says_that_nothing_replays(tmp_path: Path) -> None:
+    study = read_study(swept(tmp_path, axes={"policy.batch": [2]}, traces=None, workload="video:3"))
+    assert study.assumed.endswith("; nothing replays.")
+
+
 def test_an_axis_that_is_worth_nothing_at_the_best_point_says_where_it_is_worth_most() -> None:
     """A schedule moves nothing at a batch of one, which is fastest here, and 25 % at four."""
     points = pd.DataFrame(
