@@ -38,6 +38,10 @@ def studio(design: str, trace: str | None, workload: str | None, **given: Any) -
     the user who started it, and needs no network. Its address holds everything, so that a link
     brings a design back. Only shipped files, files in this folder and files named here are read.
     """
+    from carsim.base.fork_server import start_fork_server
+    from carsim.studio.worker import ANSWERS
+
+    start_fork_server(ANSWERS)  # it imports while this process imports Dash and opens the design
     library("dash", "studio")
 
     from carsim.decisions.trace.shipped import trace_path

@@ -18,6 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from carsim.base.errors import InputError
+from carsim.base.fork_server import start_fork_server
 from carsim.base.pools import check_guarded
 from carsim.base.yaml_file import shown
 from carsim.explore.accepting import accept, open_other
@@ -34,7 +35,14 @@ from carsim.explore.shards import ALL_POINTS, Shard
 from carsim.explore.store import Store, open_folder
 from carsim.explore.study import Study, load_study, study_of_axes
 from carsim.explore.work_notes import work_notes
-from carsim.explore.workers import Crew, Processes, Result, Stop, prepare, start_crew
+from carsim.explore.workers import (
+    WORKER_MODULE,
+    Crew,
+    Processes,
+    Result,
+    Stop,
+    start_crew,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -364,7 +372,8 @@ def _fill(store: Store, study: Study, options: SweepOptions, tell: Tell) -> Prog
             store.claim(study, options.kind, shard=label)
         if options.has_processes:
             check_guarded()
-            prepare()  # while it imports, points are made and what is stored is read
+            # The server imports while points are made and stored results are read.
+            start_fork_server(WORKER_MODULE)
         chooser: Chooser
         if options.points is not None:
             chooser = Searcher(study, options.seed, options.points)

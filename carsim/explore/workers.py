@@ -11,21 +11,19 @@ an exception has failed as well. Refusals and misfits are results.
 """
 
 import os
-import signal
-import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from multiprocessing import get_all_start_methods, get_context
-from pathlib import Path
+from multiprocessing import get_context
 from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
-from carsim.base.environment import environment, follow_parent, library
+from carsim.base.environment import follow_parent, library
 from carsim.base.errors import InputError
+from carsim.base.fork_server import start_fork_server
 from carsim.base.plugins import load_plugins
 from carsim.base.pools import POLL_S, end_broken, fail_if_killed, result_of
 from carsim.explore.evaluate import Evaluator, Row
@@ -35,6 +33,9 @@ from carsim.explore.study import Study
 
 BUDGET_S = 1.0
 """After about so long a task comes back with what it has finished."""
+
+WORKER_MODULE = __name__
+"""Module that a worker process needs; the server of forks imports it once for all of them."""
 
 COMMIT_S = 0.1
 """After about so long a task in this process comes back; it can be interrupted then alone."""
@@ -182,7 +183,7 @@ class Processes(Workers):
     def _start(self, count: int) -> ProcessPoolExecutor:
         # Never a fork of this process, whose threads may hold locks; where there is a server of
         # forks, it has imported all that a worker needs once for all of them.
-        processes = get_context("forkserver" if prepare() else "spawn")
+        processes = get_context("forkserver" if start_fork_server(WORKER_MODULE) else "spawn")
         return ProcessPoolExecutor(count, processes, _start, (self.key, self._parcel))
 
 
@@ -300,40 +301,6 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def prepare(module: str = __name__) -> bool:
-    """Start the server of forks, unless it runs, so that it imports what this process would.
-
-    It does so beside this process, which may have other things to do before it needs workers.
-
-    Left alone, it looks for modules in the working directory first (Python up to 3.12), where
-    another carsim may lie. Ctrl-C is blocked meanwhile: the server and all of its children inherit
-    that, so that none dies of it before it can ignore it, which could hang the pool for good. The
-    resource tracker, which unblocks Ctrl-C once it has started, starts before. A closed terminal is
-    blocked for it alone: it has to outlive this process, which tells it what to clean up.
-
-    Args:
-        module: What it imports.
-
-    Returns:
-        Whether there is such a server on this machine.
-    """
-    if "forkserver" not in get_all_start_methods():
-        return False
-    from multiprocessing import forkserver, resource_tracker
-
-    path = os.pathsep.join(folder or str(Path.cwd()) for folder in sys.path)
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])
-    try:
-        resource_tracker.ensure_running()
-        signal.pthread_sigmask(signal.SIG_SETMASK, [*before, signal.SIGINT])
-        forkserver.set_forkserver_preload([module])
-        with environment({"PYTHONSAFEPATH": "1", "PYTHONPATH": path}):
-            forkserver.ensure_running()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    return True
 
 
 # -------------------------------------------------------------------- private

@@ -78,16 +78,13 @@ def _answer(
     page: Path | None,
 ) -> None:
     """Answer until interrupted; the page that leads here goes when it was used."""
-    from carsim.explore.workers import prepare
-    from carsim.studio.worker import ANSWERS, Worker
-
-    prepare(ANSWERS)  # it imports beside this process
     from werkzeug.serving import make_server
 
     from carsim.studio.answers import Answers
     from carsim.studio.app import make_app
     from carsim.studio.guard import protect
     from carsim.studio.reach import Reach
+    from carsim.studio.worker import Worker
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     answers = Answers(start, Reach.of(start), command_of)

@@ -1,5 +1,6 @@
 """A process in which the studio simulates, so that work that takes too long can be ended."""
 
+import gc
 from collections.abc import Mapping
 from contextlib import suppress
 from multiprocessing import get_context
@@ -9,12 +10,15 @@ from typing import Any
 
 from carsim.base.environment import follow_parent
 from carsim.base.errors import CarsimError, InputError
+from carsim.base.fork_server import start_fork_server
 from carsim.base.plugins import load_plugins, loaded_plugins
-from carsim.explore.workers import prepare
 
 LIMIT_S = 30.0
 """Seconds after which work is ended; each shipped design takes less than two."""
 
+
+COLLECTION_THRESHOLD = 20_000
+"""New objects after which Python looks for garbage."""
 
 ANSWERS = "carsim.studio.answers"
 """Module that a process needs; it is imported once for all of them."""
@@ -69,7 +73,7 @@ class Worker:
 
     def _start(self) -> None:
         """Start the process, and keep our end of the pipe to it."""
-        processes: Any = get_context("forkserver" if prepare(ANSWERS) else "spawn")
+        processes: Any = get_context("forkserver" if start_fork_server(ANSWERS) else "spawn")
         self._pipe, pipe_of_process = processes.Pipe()
         self._process = processes.Process(
             target=_work, args=(pipe_of_process, self._answers, loaded_plugins()), daemon=True
@@ -82,6 +86,9 @@ def _work(pipe: Connection, answers: object, plugins: Mapping[str, str]) -> None
     """Answer calls in the process, until nobody asks any more."""
     follow_parent()
     load_plugins(plugins)
+    # Imported modules are no garbage: looking through them takes a tenth of an answer.
+    gc.freeze()
+    gc.set_threshold(COLLECTION_THRESHOLD)
     with suppress(EOFError, BrokenPipeError):  # nobody asks any more
         while True:
             method, args = pipe.recv()

@@ -40,6 +40,7 @@ from carsim.decoder.model import load_model
 from carsim.decoder.recipe import Recipe, SceneRecipe, parse_recipe
 from carsim.decoder.structures import Array
 from carsim.report.figures import style as plots
+from carsim.report.figures.policy_looks import policy_look
 from studies.chance.benchmark import BY_LAYER, CHANGE, HERE, PERIODIC, RANDOM, gains_of
 from studies.chance.own import by_layer
 from studies.content import CLIPS, CODEBOOK, EXEMPT, ROOT, SCRATCH, TUNING, Row, rows_of
@@ -53,15 +54,15 @@ SEEDS, SHARE = 3, 0.5
 DENSE = "dense"
 MEASURES = {"loss": "nats per token", "psnr": "dB", "edges": "of the true frame's"}
 COLOURS = {
-    (DENSE, "replay"): (plots.BLACK, "-"),
-    ("TAS", "replay"): (plots.BLUE, "-"),
-    ("TAS", "nothing"): (plots.BLUE, ":"),
-    ("TAS", "gain"): (plots.BLUE, "--"),
+    (DENSE, "replay"): (policy_look("dense, static").colour, "-"),
+    ("TAS", "replay"): (policy_look("FastCar + DRS").colour, "-"),
+    ("TAS", "nothing"): (policy_look("FastCar + DRS").colour, ":"),
+    ("TAS", "gain"): (policy_look("FastCar + DRS").colour, "--"),
     (CHANGE, "replay"): (plots.GREEN, "-"),
     (PERIODIC, "replay"): (plots.ORANGE, "-"),
     (PERIODIC, "gain"): (plots.ORANGE, "--"),
     (BY_LAYER, "replay"): (plots.VERMILION, "-"),
-    (RANDOM, "replay"): (plots.GREY, "-"),
+    (RANDOM, "replay"): (plots.BLACK, "-"),
 }
 
 

@@ -58,7 +58,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
         board = title.partition(",")[0]
         memory = f"With 1 query on chip it takes {of_bytes:.1f} times as long."
         if not (points["limit_attention"].map(WORDS) == WORDS["bytes"]).any():
-            memory = "Its memory never limits attention."
+            memory = "Memory never limits attention there."
         queries = "any number of" if tile == 1 else f"{tile} or more"
         sentences.append(
             f"On the {board}, products limit attention with {queries} queries on chip and "

@@ -8,6 +8,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from carsim.report.figures import style as plots
+from carsim.report.figures.policy_looks import policy_look
 from studies.drawing import drawing
 from studies.table import markdown, percent
 
@@ -39,10 +40,10 @@ IMAGE_DEALT = "tokens across steps, DRS"
 IMAGE_INTERLEAVED = "tokens across steps, interleaved tokens"
 
 BARS = {
-    INTERLEAVED: ("FastCar, interleaved tokens", plots.GREY),
-    DEALT: ("FastCar, DRS", plots.SKY),
-    FORWARDS: ("TeaCache", plots.ORANGE),
-    BOTH: ("both, DRS", plots.GREEN),
+    INTERLEAVED: ("FastCar, interleaved tokens", policy_look("FastCar, static").colour),
+    DEALT: ("FastCar, DRS", policy_look("FastCar + DRS").colour),
+    FORWARDS: ("TeaCache", plots.VERMILION),
+    BOTH: ("both, DRS", plots.VIOLET),
 }
 """Kinds of reuse in the figure: label and colour."""
 
@@ -192,7 +193,7 @@ def _details_table(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame, path: Path) -> None:
     """Speed-ups by model, a panel for each board, with Amdahl's limit of each."""
-    title = "Speed-up of reuse over dense forwards; half of what may reuse does"
+    title = "Speed-up over dense forwards, if half of the tokens or forwards that may reuse do so"
     with drawing(path, 10.5, 5.2, title) as figure:
         axes = figure.subplots(1, len(BOARDS), sharey=True, sharex=True)
         for panel, (board, name) in zip(axes, BOARDS.items(), strict=True):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.axes import Axes
 
-from carsim.report.figures import style as plots
+from carsim.report.figures.policy_looks import policy_look
 from studies.drawing import drawing, with_intervals
 from studies.measured import STALE
 
@@ -25,7 +25,16 @@ BATCHES = {"zcu102": "1 video", "zcu102_16gb": "4 videos", "u280": "8 videos"}
 DESIGNS = tuple(BATCHES)
 ATTENTIONS = ("dense", "window 256", "window 16")
 RATIOS = ("0 %", "20 %", "50 %", "80 %")
-COLOURS = dict(zip(ATTENTIONS, (plots.BLUE, plots.GREEN, plots.ORANGE), strict=True))
+BOTH = policy_look("FastCar + DRS + sparse attention").colour
+COLOURS = {
+    "dense": policy_look("FastCar + DRS").colour,
+    "window 256": BOTH,
+    "window 16": BOTH,
+}
+"""Attention -> colour of FastCar + DRS with it; two windows differ in line and marker."""
+
+LINES = {"dense": "-", "window 256": "-", "window 16": "--"}
+MARKERS = {"dense": "o", "window 256": "d", "window 16": "s"}
 WINDOWS = {"dense": 0, "window 256": 256, "window 16": 16}
 LOSS = Path(__file__).with_name("windows.csv")
 
@@ -77,13 +86,19 @@ def _draw_latency(axes: Axes, at: pd.DataFrame, design: str) -> None:
     for attention in ATTENTIONS:
         own = at.loc[[(design, attention, ratio) for ratio in RATIOS]]
         label = f"{attention} attention" if attention == "dense" else attention
-        look = {"marker": "o", "color": COLOURS[attention], "label": label}
-        axes.plot(100 * own["replay_eligible"], own["latency_s"], **look)
+        axes.plot(
+            100 * own["replay_eligible"],
+            own["latency_s"],
+            LINES[attention],
+            marker=MARKERS[attention],
+            color=COLOURS[attention],
+            label=label,
+        )
     last = at.loc[(design, "window 16", "80 %")]
     axes.annotate(
         f"{dense / last['latency_s']:.2f}x",
         (100 * last["replay_eligible"], last["latency_s"]),
-        xytext=(0, -14),
+        xytext=(-14, -16),
         textcoords="offset points",
         ha="center",
         color=COLOURS["window 16"],
@@ -103,8 +118,16 @@ def _draw_latency(axes: Axes, at: pd.DataFrame, design: str) -> None:
 def _draw_loss(axes: Axes, loss: pd.DataFrame) -> None:
     for attention, window in WINDOWS.items():
         own = loss[loss["window"] == window]
-        look = {"marker": "o", "color": COLOURS[attention], "label": attention}
-        with_intervals(axes, 100 * own["ratio"], own, "over_dense", **look)
+        with_intervals(
+            axes,
+            100 * own["ratio"],
+            own,
+            "over_dense",
+            marker=MARKERS[attention],
+            linestyle=LINES[attention],
+            color=COLOURS[attention],
+            label=attention,
+        )
     axes.set(xlabel="replayed, % of eligible steps", ylabel="nats per token over dense")
     axes.set(title="loss of the proxy model", xlim=(-3, 100))
     axes.set_yscale("symlog", linthresh=0.1)

@@ -20,6 +20,7 @@ from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.report.figures import style as plots
 from studies.content import CLIPS, rows_of
 from studies.drawing import drawing, with_intervals
+from studies.fastcar_sparse.figure import COLOURS, LINES, MARKERS
 from studies.record import Archive, Ask
 from studies.rules import TasScore
 from studies.table import columns
@@ -29,7 +30,6 @@ HERE = Path(__file__).parent
 WINDOWS = (0, 256, 16)
 """Tokens; 0 is full attention."""
 SHARES = (0.0, 0.5, 0.8)
-COLOURS = {0: plots.BLACK, 256: plots.BLUE, 16: plots.VERMILION}
 
 
 def cells(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
@@ -75,12 +75,21 @@ def draw(axes: Axes, table: pd.DataFrame) -> None:
     """What replay adds to each window."""
     for window, part in table.groupby("window", sort=False):
         label = f"window {window}" if window else "full attention"
-        look = {"marker": "o", "color": COLOURS[int(str(window))], "label": label}
-        with_intervals(axes, part["ratio"], part, "over_window", **look)
+        attention = f"window {window}" if window else "dense"
+        with_intervals(
+            axes,
+            part["ratio"],
+            part,
+            "over_window",
+            marker=MARKERS[attention],
+            linestyle=LINES[attention],
+            color=COLOURS[attention],
+            label=label,
+        )
     axes.axhline(0, color=plots.GREY, linewidth=0.8)
     axes.set(
         xlabel="replay ratio of eligible steps",
-        ylabel="nats per token over the same attention without replay",
+        ylabel="nats per token over the\nsame attention without replay",
     )
     axes.legend()
 

@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from carsim.report.figures import style as plots
+from carsim.report.figures.policy_looks import policy_look
 from studies.drawing import drawing, legend_below
 from studies.league.cells import CLIPS
 from studies.league.machines import DESIGNS, FRAMES, SEPARATE
@@ -16,15 +17,15 @@ from studies.run import quote
 from studies.table import markdown, percent
 
 COLOURS = {
-    DENSE: plots.BLACK,
-    REPLAY: plots.BLACK,
-    "window": plots.GREY,
-    "draft": plots.BLUE,
+    DENSE: policy_look("dense, static").colour,
+    REPLAY: policy_look("FastCar + DRS").colour,
+    "window": policy_look("sparse attention, static").colour,
+    "draft": plots.VIOLET,
     "LSH": plots.VERMILION,
-    "quantised": plots.ORANGE,
-    "TempCache": plots.GREEN,
-    "AnnCA": plots.SKY,
-    "W4": plots.PURPLE,
+    "quantised": plots.BROWN,
+    "TempCache": plots.OLIVE,
+    "AnnCA": plots.MINT,
+    "W4": plots.BLACK,
 }
 AFFORDED = (0.02, 0.2)
 """Losses over dense decoding that a user may afford, nats per token."""

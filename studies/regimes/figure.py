@@ -8,16 +8,17 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
 from carsim.report.figures import style as plots
+from carsim.report.figures.policy_looks import policy_look
 from studies.drawing import drawing
 
 METRICS = ("latency_s", "bound_latency_s", "busy", "limit", "limit_mlp", "replay_eligible")
 
 SCHEDULES = ("static", "drs", "pack")
 COLOURS = {
-    "drs": plots.SKY,
-    "pack": plots.ORANGE,
-    "static": plots.YELLOW,
-    "tensor": plots.GREEN,
+    "drs": policy_look("FastCar + DRS").colour,
+    "pack": policy_look("FastCar, pack").colour,
+    "static": policy_look("FastCar, static").colour,
+    "tensor": plots.YELLOW,
     "no matter": plots.LIGHT_GREY,
 }
 MATTERS = 0.005
@@ -113,7 +114,8 @@ def _draw_map(axes: Axes, part: pd.DataFrame, best: pd.Series, ways: tuple[str, 
             axes.add_patch(Rectangle(corner, 0.96, 0.96, color=COLOURS[winner]))
             if winner != "no matter":
                 text = f"{winner}\n{100 * gain.loc[(batch, macs)]:+.1f}"
-                axes.text(x, y, text, ha="center", va="center", fontsize=7.5)
+                ink = "white" if winner == "drs" else "black"
+                axes.text(x, y, text, ha="center", va="center", fontsize=7.5, color=ink)
     axes.set(
         xlim=(-0.5, len(arrays) - 0.5),
         ylim=(-0.5, len(batches) - 0.5),

@@ -5,6 +5,7 @@ from pathlib import Path
 import pandas as pd
 
 from carsim.report.figures import style as plots
+from carsim.report.figures.policy_looks import policy_look
 from studies.drawing import drawing
 from studies.table import markdown
 
@@ -25,9 +26,9 @@ FRAMES_OF_CHUNK = 12
 """Pixel frames of a chunk of Self-Forcing: 3 latent frames, each of 4."""
 
 COLOURS = {
-    "unbounded": plots.ORANGE,
-    "merged": plots.SKY,
-    "window and sinks": plots.GREEN,
+    "unbounded": policy_look("dense, static").colour,
+    "merged": plots.OLIVE,
+    "window and sinks": policy_look("sparse attention, static").colour,
     "rolling": plots.BLACK,
 }
 """Cache -> colour of its curve, in the order of the legend."""

@@ -7,6 +7,7 @@ import pandas as pd
 from carsim.design import Design, load_design, override
 from carsim.hardware.technology.gates import dispatcher
 from carsim.report.figures import style as plots
+from carsim.report.figures.policy_looks import policy_look
 from studies.drawing import drawing
 
 METRICS = ("latency_s", "energy_per_video_j", "lut", "dsp", "limit_mlp", "replay_eligible")
@@ -100,7 +101,8 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
     with drawing(path, 9.5, 3.9, "DRS beside one more column") as figure:
         left, right = figure.subplots(1, 2)
         places = range(len(gain))
-        for shift, way, colour in ((-0.2, "drs", plots.SKY), (0.2, WAYS[2], plots.ORANGE)):
+        of_drs = policy_look("FastCar + DRS").colour
+        for shift, way, colour in ((-0.2, "drs", of_drs), (0.2, WAYS[2], plots.VERMILION)):
             left.bar([x + shift for x in places], gain[way], 0.38, color=colour, label=LABELS[way])
         left.set_xticks(list(places), [f"{c:.0f}\n{b:.0f}" for c, b in gain.index])
         left.set_xlabel("cores, batch")
@@ -113,7 +115,7 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
             "network, 64 B a cycle": [luts("drs", each)["core exchange"] for each in cores],
             "DRS": [luts("drs", each)["dispatch"] for each in cores],
         }
-        colours = (plots.ORANGE, plots.GREEN, plots.SKY)
+        colours = (plots.VERMILION, plots.BLACK, of_drs)
         for (name, values), colour in zip(lines.items(), colours, strict=True):
             right.plot(cores, values, marker="o", color=colour, label=name)
         right.set(yscale="log", xlabel="cores", ylabel="LUTs", xticks=cores, ylim=(15, 30_000))

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from carsim.base.yaml_file import read_mapping
 from carsim.cost.capacity import capacity
 from carsim.design import Design, load_design, override
-from carsim.report.figures import style as plots
+from carsim.report.figures.policy_looks import policy_look
 from carsim.workload.geometry import Video
 from studies.drawing import drawing, legend_below, with_misfits
 from studies.table import markdown
@@ -27,8 +27,16 @@ STUDY = Path(__file__).with_name("study.yaml")
 LENGTHS = (8, 16, 32, 64)
 NAMES = {"dense": "dense", "FastCar": "replay", "sparse": "window 256", "both": "both"}
 POLICIES = tuple(NAMES)
-LINES = dict(zip(POLICIES, ("-", "--", ":", "-."), strict=True))
-MACHINES = {"zcu102_16gb, 1 video": (plots.BLUE, "o"), "zcu102_16gb, 4 videos": (plots.ORANGE, "s")}
+COLOURS = {
+    "dense": policy_look("dense, static").colour,
+    "FastCar": policy_look("FastCar + DRS").colour,
+    "sparse": policy_look("sparse attention, static").colour,
+    "both": policy_look("FastCar + DRS + sparse attention").colour,
+}
+"""Policy -> colour of its lines."""
+
+MACHINES = {"zcu102_16gb, 1 video": ("-", "o"), "zcu102_16gb, 4 videos": ("--", "s")}
+"""Machine -> dash of its lines, and marker."""
 PROMPT = 62
 MOST_FRAMES = 512
 
@@ -116,11 +124,11 @@ def _over_frames(at: pd.DataFrame, machine: str, policy: str) -> pd.DataFrame:
 
 
 def _draw_time(axes: Axes, at: pd.DataFrame) -> None:
-    for machine, (colour, marker) in MACHINES.items():
+    for machine, (line, marker) in MACHINES.items():
         for policy in POLICIES:
             own = _over_frames(at, machine, policy)
-            line = LINES[policy]
-            axes.plot(own.index, own["ms_per_token"], line, marker=marker, color=colour)
+            look = f"{line}{marker}"
+            axes.plot(own.index, own["ms_per_token"], look, color=COLOURS[policy])
     _frames(axes)
     axes.set(yscale="log", title="time of a step of the batch (ms)")
     axes.set_yticks([200, 300, 500, 1000], ["200", "300", "500", "1,000"])
@@ -128,9 +136,10 @@ def _draw_time(axes: Axes, at: pd.DataFrame) -> None:
 
 
 def _draw_memory(axes: Axes, at: pd.DataFrame) -> None:
-    for machine, (colour, marker) in MACHINES.items():
+    colour = COLOURS["dense"]
+    for machine, (line, marker) in MACHINES.items():
         own = _over_frames(at, machine, "dense")
-        axes.plot(own.index, own["memory_used_gb"], color=colour, linewidth=1)
+        axes.plot(own.index, own["memory_used_gb"], line, color=colour, linewidth=1)
         with_misfits(axes, own.reset_index(), "frames", "memory_used_gb", marker, colour)
     _frames(axes)
     axes.set(yscale="log", title="memory needed, dense (GB); hollow: does not fit")
@@ -139,12 +148,12 @@ def _draw_memory(axes: Axes, at: pd.DataFrame) -> None:
 
 
 def _draw_gains(axes: Axes, at: pd.DataFrame) -> None:
-    for machine, (colour, marker) in MACHINES.items():
+    for machine, (line, marker) in MACHINES.items():
         dense = _over_frames(at, machine, "dense")["latency_s"]
         for policy in POLICIES:
             own = dense / _over_frames(at, machine, policy)["latency_s"]
             label = f"{machine.removeprefix('zcu102_16gb, ')}: {NAMES[policy]}"
-            axes.plot(own.index, own, LINES[policy], marker=marker, color=colour, label=label)
+            axes.plot(own.index, own, f"{line}{marker}", color=COLOURS[policy], label=label)
     _frames(axes)
     axes.set(title="speed-up over dense decoding", ylim=(0.9, None))
 

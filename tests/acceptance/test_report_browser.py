@@ -63,3 +63,48 @@ def test_a_click_on_a_slice_of_the_timeline_explains_it_and_arrows_are_drawn(bro
             "/ cycles/.test(document.querySelector('#timeline .told').textContent)"
         )
         assert "layer" in told.inner_text() or "waits" in told.inner_text()
+
+
+LABELS = """() => [...document.querySelectorAll("#comparison [class$='title']")]
+  .filter((label) => label.tagName === "text" && label.getAttribute("class")[0] === "x")
+  .map((label) => Math.round(label.getBoundingClientRect().y))"""
+"""Heights of the labels of the horizontal axes of the policies' chart, in pixels."""
+
+INKS = """() => [...document.querySelectorAll("#comparison [class$='tick'] text")]
+  .map((text) => getComputedStyle(text).fill)"""
+"""Colours of the numbers and names of that chart."""
+
+SIDEWAYS = """() => [...document.querySelectorAll(".canvas")]
+  .filter((canvas) => canvas.scrollWidth > canvas.clientWidth)
+  .map((canvas) => canvas.closest("figure").id)"""
+"""Charts that scroll sideways."""
+
+
+@pytest.mark.parametrize(("width", "is_stacked"), [(390, True), (768, True), (1280, False)])
+def test_panels_stand_below_each_other_where_there_is_no_room_beside(
+    browser, pages, width, is_stacked
+):
+    with closing(browser.new_page(viewport={"width": 1280, "height": 900})) as page:
+        page.goto(pages["run"].as_uri())
+        page.wait_for_selector("#comparison .bars path")
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_function(f"innerWidth === {width}")
+        page.wait_for_timeout(500)
+        assert page.evaluate(SIDEWAYS) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        heights = page.evaluate(LABELS)
+        assert len(heights) == 5
+        assert len(set(heights)) == (5 if is_stacked else 1)
+        # Each panel below another one repeats the names.
+        names = page.locator("#comparison [class$='tick'] >> text='dense, static'").count()
+        assert names == (5 if is_stacked else 1)
+
+
+def test_numbers_of_all_axes_have_the_ink_of_a_dark_page(browser, pages):
+    context = browser.new_context(color_scheme="dark")
+    with closing(context), closing(context.new_page()) as page:
+        page.goto(pages["run"].as_uri())
+        page.wait_for_selector("#comparison .x5tick")
+        inks = page.evaluate(INKS)
+        ink = page.evaluate("getComputedStyle(document.body).color")
+        assert set(inks) == {ink}

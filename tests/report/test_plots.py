@@ -702,6 +702,28 @@ def test_a_front_marks_its_policies_and_names_the_knee(sheet):
     assert {"knee of swept", "knee of three"} <= {series.name for series in both.series}
 
 
+def test_equal_labels_of_a_point_are_drawn_once():
+    """Two studies may have the same best point; another name at the same place is drawn, too."""
+    first = Series("one", (1.0,), (2.0,), mark="points", colour="#000000", text=("point 17",))
+    second = replace(first, name="two")
+    third = replace(first, name="three", text=("point 3",))
+    panel = Panel("seconds", (first, second, third))
+    figure = draw(Plot("", (panel,), alt="labels"))
+    assert [label.get_text() for label in figure.axes[0].texts] == ["point 17", "point 3"]
+
+
+def test_labels_of_points_at_the_right_do_not_run_beyond_the_axes():
+    point = Series("one", (1.0,), (2.0,), mark="points", colour="#000000", text=("knee, point 17",))
+    series = (point, replace(point, name="two", x=(9.0,), text=("knee, point 3",)))
+    figure = draw(Plot("", (Panel("seconds", series, x_range=(0.5, 10.0)),), alt="labels"))
+    figure.canvas.draw()
+    axes = figure.axes[0].get_window_extent()
+    for label in figure.axes[0].texts:
+        box = label.get_window_extent()
+        assert axes.x0 <= box.x0
+        assert box.x1 <= axes.x1
+
+
 def test_a_long_name_of_a_policy_is_not_cut_off_in_the_legend():
     """Two kinds of reuse at once have a name that is wider than a column."""
     name = "on the front: reuse of forwards and replay across frames + DRS, 1"

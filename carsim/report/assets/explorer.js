@@ -11,7 +11,9 @@ const carsimExplorer = (() => {
   const TYPES = { uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array,
                   float32: Float32Array, float64: Float64Array };
   const BINS = 110;        // heights that are told apart on an axis
-  const TOP = 34, BOTTOM = 22, SIDE = 56;  // room around the axes, in pixels
+  const TOP = 48, BOTTOM = 22, SIDE = 56;  // room around the axes, in pixels
+  const NARROW = 80;       // between two axes, in pixels: their titles stand in three lines, not in two
+  const LINE = 14;         // height of a line of titles
   const MOST_ROWS = 40;    // rows of the table
   const NEAR = 14;         // pixels between a click and the point that it means
   const COLOURS = { front: "#d55e00", inside: "rgba(86, 140, 190, 0.9)", lines: "rgba(86, 140, 190, 0.35)" };
@@ -405,15 +407,17 @@ const carsimExplorer = (() => {
         pen.stroke();
         pen.fillStyle = ink;
         pen.textAlign = "center";
-        const room = (this.lines.clientWidth - 2 * SIDE) / Math.max(1, this.columns.length - 1) - 4;
-        const most = Math.max(60, 2 * room), half = Math.min(most, pen.measureText(column.title).width) / 2;
+        const between = this.across(1) - this.across(0);
+        const levels = between < NARROW ? 3 : 2;
+        const most = levels * Math.min(between, this.lines.clientWidth) - 8;
+        const half = Math.min(most, pen.measureText(column.title).width) / 2;
         const middle = Math.min(Math.max(x, half + 2), this.lines.clientWidth - half - 2);
-        pen.fillText(column.title, middle, k % 2 ? 12 : 26, most);
+        pen.fillText(column.title, middle, TOP - 8 - LINE * (k % levels), most);
         pen.fillStyle = soft;
-        pen.textAlign = k + 1 < this.columns.length ? "left" : "right";
-        const aside = k + 1 < this.columns.length ? 5 : -5;
+        pen.textAlign = "left";
+        const room = (k + 1 < this.columns.length ? between : SIDE) - 7;
         for (const [share, label] of ticksOf(column, 6)) {
-          pen.fillText(label, x + aside, TOP + depth * (1 - share) + 4, room);
+          pen.fillText(label, x + 5, TOP + depth * (1 - share) + 4, room);
         }
         const brush = this.view.brushes[column.name];
         if (!brush) return;

@@ -63,13 +63,41 @@ function plain({ hovertext }) {
 
 // Charts: each replaces its picture, which stays for paper and for browsers without scripts.
 
+const PANEL_PX = 150;  // width below which panels beside each other are put below each other
+const BETWEEN_PX = 60;  // height of the numbers and the label of an axis between two panels
+
+// Panels of a chart whose panels share the vertical axis; 1 for any other chart.
+function panelsBeside(layout) {
+  if (Object.keys(layout).some((name) => /^yaxis[0-9]/.test(name))) return 1;
+  return Object.keys(layout).filter((name) => /^xaxis[0-9]*$/.test(name)).length;
+}
+
+// The same chart with its panels below each other; each repeats the vertical axis.
+function stacked({ data, layout }) {
+  const panels = panelsBeside(layout);
+  const { t, b } = layout.margin;
+  const panelPx = layout.height - t - b;
+  const innerPx = panels * panelPx + (panels - 1) * BETWEEN_PX;
+  const below = { ...layout, height: innerPx + t + b };
+  below.legend = { ...layout.legend, y: layout.legend.y * panelPx / innerPx };
+  for (let panel = 0; panel < panels; panel += 1) {
+    const number = panel ? panel + 1 : "";
+    const topPx = innerPx - panel * (panelPx + BETWEEN_PX);
+    const domain = [Math.max(0, topPx - panelPx) / innerPx, topPx / innerPx];
+    below[`xaxis${number}`] = { ...layout[`xaxis${number}`], domain: [0, 1], anchor: `y${number}` };
+    below[`yaxis${number}`] = { ...layout.yaxis, domain, anchor: `x${number}` };
+  }
+  below.shapes = layout.shapes.map((shape) => ({ ...shape, yref: `y${shape.xref.slice(1)} domain` }));
+  const moved = data.map((trace) => ({ ...trace, yaxis: `y${trace.xaxis.slice(1)}` }));
+  return { data: moved, layout: below };
+}
+
 if (window.Plotly) {
   for (const figure of document.querySelectorAll("figure.chart")) {
-    const { data, layout } = JSON.parse(figure.querySelector("script").textContent);
+    const beside = JSON.parse(figure.querySelector("script").textContent);
     const canvas = figure.querySelector(".canvas");
     const plot = document.createElement("div");
-    plot.className = "xaxis3" in layout ? "plot wide" : "plot";
-    plot.style.height = `${layout.height}px`;
+    plot.className = "plot";
     canvas.append(plot);
     figure.classList.add("live");
     const config = {
@@ -78,7 +106,20 @@ if (window.Plotly) {
       modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
       toImageButtonOptions: { filename: figure.id, format: "svg" },
     };
-    Plotly.newPlot(plot, data, layout, config);
+    const panels = panelsBeside(beside.layout);
+    const isNarrow = () => panels > 1 && canvas.clientWidth < panels * PANEL_PX;
+    const draw = (narrow) => {
+      const { data, layout } = narrow ? stacked(beside) : beside;
+      plot.style.height = `${layout.height}px`;
+      Plotly.react(plot, structuredClone(data), structuredClone(layout), config);
+    };
+    let narrow = isNarrow();
+    draw(narrow);
+    if (panels > 1) {
+      addEventListener("resize", () => {
+        if (narrow !== isNarrow()) draw(narrow = !narrow);
+      });
+    }
     const told = figure.querySelector(".told");
     if (told) plot.on("plotly_click", ({ points: [point] }) => { told.textContent = plain(point); });
   }

@@ -13,6 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.patheffects import withStroke
+from matplotlib.text import Annotation
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 
@@ -21,6 +23,8 @@ from carsim.report.figures.plot import Number, Panel, Plot, Scale, Series
 
 LABEL_PT = 7.5
 """Type of labels beside bars and points."""
+HALO_PT = 2.5
+"""Width of the white line around labels beside points, which may stand on other points."""
 INSIDE_PT = 7.0
 """Type of labels that stand in bars."""
 INSIDE_BOX: dict[str, Any] = {"facecolor": "white", "alpha": 0.85, "pad": 0.8, "linewidth": 0}
@@ -310,10 +314,9 @@ def _draw_panel(axes: Axes, panel: Panel, *, is_narrow: bool, width_in: float) -
         _place_log_ticks(axes.yaxis, digits=(1.0, 2.0, 5.0))
     if panel.y_range:
         axes.set_ylim(panel.y_range)
+    if not panel.categories:
+        _turn_labels(axes)
     _place_ticks(axes, panel, width_in)
-    for series in panel.series:
-        if series.mark in ("line", "points"):
-            _name_points(axes, series)
     axes.set_xlabel(_even(panel.x_label, X_LABEL_CHARACTERS))
     axes.set_ylabel(_even(panel.y_label, Y_LABEL_CHARACTERS))
     if panel.categories:
@@ -338,30 +341,6 @@ def _show_short_bars(axes: Axes, width_in: float) -> None:
     for bar in axes.patches:
         if isinstance(bar, Rectangle) and 0 < bar.get_width() * pt_per_unit < LEAST_EDGED_PT:
             bar.set_edgecolor(bar.get_facecolor())
-
-
-def _name_points(axes: Axes, series: Series) -> None:
-    """Write the names of points beside them, on the side that has more room.
-
-    The layout leaves the names out: a long one beside the right edge would squeeze the axes.
-
-    Args:
-        axes: Axes whose limits are set.
-        series: Points, of which some may have a name.
-    """
-    for text, x, y in zip(series.text, series.x, series.y, strict=False):
-        place_in_axes = axes.transData.transform((float(x or 0.0), float(y or 0.0)))
-        share_of_width = axes.transAxes.inverted().transform(place_in_axes)[0]
-        is_at_right = share_of_width > 0.5
-        name = axes.annotate(
-            text,
-            (x, y),
-            xytext=(-6, -3) if is_at_right else (6, -3),
-            textcoords="offset points",
-            ha="right" if is_at_right else "left",
-            fontsize=LABEL_PT,
-        )
-        name.set_in_layout(False)
 
 
 def _place_log_ticks(axis: Axis, digits: Sequence[float]) -> None:
@@ -576,8 +555,26 @@ def _draw_shaded_points(axes: Axes, series: Series) -> None:
     axes.figure.colorbar(points, ax=axes, label=series.shade_label, format="{x:,.6g}")
 
 
+def _turn_labels(axes: Axes) -> None:
+    """Put labels to the left of points in the right half of the axes, beyond which they would run.
+
+    Args:
+        axes: Axes whose limits are set, with labels of :func:`_label_points`.
+    """
+    axes.get_xlim()  # fits limits to the points where none were set
+    to_shares = axes.transData - axes.transAxes
+    for label in axes.texts:
+        if not isinstance(label, Annotation) or not label.get_text():
+            continue  # an arrow
+        share_of_width, _ = to_shares.transform(label.xy)
+        if share_of_width > 0.5:
+            right_pt, up_pt = label.xyann
+            label.xyann = (-right_pt, up_pt)
+            label.set_horizontalalignment("right")
+
+
 def _draw_line_or_points(axes: Axes, series: Series) -> None:
-    """A line, points, or a line with points."""
+    """A line, points, or a line with points, and the labels of points."""
     x = _numbers(series.x)
     y = _numbers(series.y)
     axes.plot(
@@ -593,3 +590,26 @@ def _draw_line_or_points(axes: Axes, series: Series) -> None:
         rasterized=len(x) > MOST_VECTOR_POINTS,
         label=series.name or None,
     )
+    _label_points(axes, series)
+
+
+def _label_points(axes: Axes, series: Series) -> None:
+    """Labels beside points, readable above other points; equal labels of a place are one."""
+    earlier = {
+        (label.get_text(), label.xy) for label in axes.texts if isinstance(label, Annotation)
+    }
+    halo = withStroke(linewidth=HALO_PT, foreground="white")
+    aside_pt = series.size / 2 + 3
+    points = zip(_numbers(series.x), _numbers(series.y), strict=True)
+    for text, (x, y) in zip(series.text, points, strict=False):
+        if (text, (x, y)) in earlier:
+            continue
+        label = axes.annotate(
+            text,
+            (x, y),
+            (aside_pt, -3),
+            textcoords="offset points",
+            fontsize=LABEL_PT,
+            path_effects=[halo],
+        )
+        label.set_in_layout(False)  # a long label would squeeze the axes
