@@ -44,13 +44,16 @@ def check_answers(kind: type, role: str, name: str, checks: Mapping[str, Check])
                 setattr(holder, method, checked(written, place, check))
 
 
-def checked(method: Callable[..., Any], place: str, check: Check) -> Callable[..., Any]:
+def checked(
+    method: Callable[..., Any], place: str, check: Check, cure: str = CURE
+) -> Callable[..., Any]:
     """A method whose answers are checked, and whose exceptions name it.
 
     Args:
         method: The method.
         place: The kind in errors.
         check: Check of its answers.
+        cure: What to do about a wrong answer, or an exception.
     """
     name = getattr(method, "__name__", "value")
 
@@ -64,10 +67,10 @@ def checked(method: Callable[..., Any], place: str, check: Check) -> Callable[..
             raise
         except (Exception, SystemExit) as error:
             problem = f"{name}() fails ({told(error)}){line_of(error, method)}"
-            raise PluginError(place, problem, CURE) from error
+            raise PluginError(place, problem, cure) from error
         problem = _problem(check, answer, arguments, keywords)
         if problem:
-            raise PluginError(place, f"{name}() {problem}", CURE)
+            raise PluginError(place, f"{name}() {problem}", cure)
         return answer
 
     call.is_checked = True  # type: ignore[attr-defined]

@@ -22,6 +22,12 @@ from carsim.base.section import FieldError, Section
 from carsim.base.text import choose
 from carsim.base.yaml_file import shown
 
+LISTING = {
+    "metric": "'carsim config metrics' lists all",
+    "DRAM standard": "'carsim config list --presets' lists all",
+}
+"""Role whose names are many -> the command that lists them."""
+
 Kind = TypeVar("Kind")
 
 
@@ -131,7 +137,7 @@ class Registry(UserDict[str, Kind]):
             if title_words <= words:
                 meant = kind_name
                 break
-        cure = choose(meant, self.data, "known are")
+        cure = choose(meant, self.data, words="known are", more=LISTING.get(self.role, ""))
         return f"no {self.role} {shown(name)}", f"{cure}; a plugin may add it (`plugins`)"
 
     def follow(self, follower: Callable[[Kind], object]) -> None:

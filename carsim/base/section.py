@@ -266,7 +266,8 @@ def _explain(detail: dict[str, Any], raw: Any) -> Problem:
     if kind in ("model_type", "model_attributes_type", "dict_type"):
         problem = f"should be a section, got {shown(value)}"
         return Problem(_dotted(path), problem, "write 'key: value' lines below it")
-    problem = f"{detail['msg'].removeprefix('Input ')}, got {shown(value)}"
+    message = detail["msg"].removeprefix("Input ").replace("a valid tuple", "a list")
+    problem = f"{message}, got {shown(value)}"
     if kind == "literal_error":
         return Problem(_dotted(path), problem, _choice(value, context["expected"]))
     return Problem(_dotted(path), problem, _cure(kind, value))
@@ -280,6 +281,8 @@ def _cure(kind: str, value: object) -> str:
         return "write a plain number, without quotes, unit or leading zero"
     if kind == "int_type" and not isinstance(value, float):
         return "write a plain number"
+    if kind in ("tuple_type", "list_type") and isinstance(value, str):
+        return f"write a list: [{value}]"
     if kind == "string_type" and isinstance(value, tuple | list | Mapping):
         return "write a text"
     return _CURES.get(kind, "")

@@ -110,26 +110,68 @@ def signed(value: float) -> str:
     return ("+" if value > 0 else "") + number(value)
 
 
+MOST_SUGGESTED = 3
+"""Names that are suggested because what was given shortens them."""
+SURE = 0.8
+"""Likeness from which on a single name is suggested, as :mod:`difflib` has it."""
+LEAST_BEGINNING = 3
+"""Characters that such a beginning has at least."""
+MOST_NAMES = 24
+"""More known names than these are not listed beside a suggestion."""
+
+
 def closest(name: object, known: Iterable[str]) -> str:
-    """A question that names the known name that was probably meant, or nothing.
+    """A question that names the known names that were probably meant, or nothing.
 
     >>> closest("coers", ["batch", "cores"]), closest("zzz", ["batch"])
     ("did you mean 'cores'? ", '')
+    >>> closest("wan", ["tiny", "wan2.1_1.3b", "wan2.1_14b"])
+    "did you mean 'wan2.1_1.3b' or 'wan2.1_14b'? "
     """
     import difflib
 
-    close = difflib.get_close_matches(str(name), list(known), 3)
-    close.sort(key=lambda each: sorted(each) != sorted(str(name)))  # swapped letters first
-    return f"did you mean {close[0]!r}? " if close else ""
+    names = list(known)
+    given = str(name)
+    close = difflib.get_close_matches(given, names, 3)
+    close.sort(key=lambda each: sorted(each) != sorted(given))  # swapped letters first
+    likeness = difflib.SequenceMatcher(None, given, close[0]).ratio() if close else 0.0
+    shortened = [candidate for candidate in names if _shortens(given, candidate)]
+    if not shortened or likeness >= SURE:
+        return f"did you mean {close[0]!r}? " if close else ""
+    suggested = [repr(candidate) for candidate in shortened[:MOST_SUGGESTED]]
+    if len(shortened) > MOST_SUGGESTED:
+        suggested.append("another that begins so")
+    first = ", ".join(suggested[:-1])
+    return f"did you mean {' or '.join(filter(None, [first, suggested[-1]]))}? "
 
 
-def choose(name: object, known: Iterable[str], words: str = "choose one of") -> str:
+def _shortens(given: str, name: str) -> bool:
+    """Whether a text is the beginning of a name, or the initials of its words.
+
+    >>> _shortens("DDR4", "DDR4-2400"), _shortens("fps", "frames_per_s"), _shortens("d", "dsp")
+    (True, True, False)
+    """
+    initials = "".join(word[0] for word in name.split("_") if word)
+    if len(given) < LEAST_BEGINNING:
+        return False
+    return name.lower().startswith(given.lower()) or initials == given
+
+
+def choose(name: object, known: Iterable[str], words: str = "choose one of", more: str = "") -> str:
     """The cure for an unknown name: the one that was probably meant, and all that are known.
 
     >>> choose("coers", ["batch", "cores"])
     "did you mean 'cores'? choose one of batch, cores"
+
+    Args:
+        name: The unknown name.
+        known: All known names.
+        words: Words before them.
+        more: What lists all names if they are many; empty if nothing does.
     """
     names = list(known)
+    if more and len(names) > MOST_NAMES:
+        return f"{closest(name, names)}{more}"
     return f"{closest(name, names)}{words} {', '.join(names)}"
 
 

@@ -135,7 +135,10 @@ class LazyGroup(click.Group):
 )
 @click.version_option(package_name="carsim")
 def carsim() -> None:
-    """Simulate and explore FastCar accelerators of auto-regressive video generation."""
+    """Simulate and explore accelerators that generate video and text.
+
+    Begin with: carsim run zcu102 --trace vilau_8f
+    """
 
 
 def main() -> None:

@@ -211,7 +211,7 @@ class Design(Section):
             if difference:
                 lines.append(
                     f"the calibration is of another {noun}: {difference}; "
-                    "the expected interval is wider"
+                    "the expected interval allows for that"
                 )
         return tuple(lines)
 

@@ -34,6 +34,7 @@ from carsim.hardware.machine import Placement
 from carsim.workload.workload import SAMPLES, Workload
 
 PRESET_SECTIONS = ("board", "model", "energy")
+PRESETS_LISTED = "'carsim config list --presets' lists all"
 MODEL_FILE = "model.from"
 MODEL_PRESET = "model.preset"
 PRESET_PATHS = (*(f"{section}.preset" for section in PRESET_SECTIONS), MODEL_FILE)
@@ -73,11 +74,15 @@ def design_path(name_or_path: str) -> Path:
         InputError: Neither a file nor a shipped design, or the gate refuses it.
     """
     path = admit(Path(name_or_path))
-    if path.is_file() or path.suffix in (".yaml", ".yml"):
+    boards = board_designs()
+    is_yaml = path.suffix in (".yaml", ".yml")
+    if is_yaml and not path.exists() and path.stem in (*shipped_designs(), *boards):
+        cure = f"name the shipped design without folder and suffix: {path.stem}"
+        raise InputError(str(path), "there is no such file", cure)
+    if path.is_file() or is_yaml:
         return path
     if name_or_path in shipped_designs():
         return configs_folder() / f"{name_or_path}.yaml"
-    boards = board_designs()
     if name_or_path in boards:
         return boards[name_or_path]
     is_printable = name_or_path.isprintable() and name_or_path
@@ -242,9 +247,17 @@ def build_design(raw: Mapping[str, Any], place: str, overridden: Iterable[str] =
     try:
         return Design.model_validate(raw)
     except ValidationError as error:
+        if not raw.get("model"):
+            cure = f"name one, say model: {{preset: tiny}}; {PRESETS_LISTED}"
+            raise InputError(f"{place}: $.model", "is missing", cure) from None
         first = first_problem(error, raw)
         location = _where(first.path, place, overridden)
-        raise InputError(location, first.problem, first.cure) from None
+        cure = first.cure
+        if first.path == "machine":
+            cure = (
+                "add it: 'carsim config show FILE' prints the file with a machine that it chooses"
+            )
+        raise InputError(location, first.problem, cure) from None
 
 
 def override(design: Design, changes: Mapping[str, Any]) -> Design:
@@ -474,7 +487,7 @@ def _with_bases(raw: Mapping[str, Any], file: Path, assigned: Mapping[str, Any])
         changed = {path: assigned[path] for path in paths if path in assigned}
         if changed and not named:
             problem = f"{file} gives the {section} in full, from no preset"
-            cure = "override its keys one by one"
+            cure = f"write {section}: {{preset: NAME}} in the file, or override its keys one by one"
             raise InputError(f"`overrides` {next(iter(changed))}", problem, cure)
         for bases in (changed, named):
             if len(bases) > 1:
@@ -559,7 +572,8 @@ def preset(section: str, name: Any, where: str) -> dict[str, Any]:
         problem = f"{shown(name)} is a file, and a preset is named without one"
         cure = f"write a section {section} in a design's file, and run that: carsim run {name}"
         raise InputError(where, problem, cure)
-    cure = f"{choose(name, preset_names, 'choose from')}, or write the {section} in full"
+    choice = choose(name, preset_names, words="choose from", more=PRESETS_LISTED)
+    cure = f"{choice}, or write the {section} in full"
     raise InputError(where, f"no preset {shown(name)}", cure)
 
 

@@ -13,16 +13,24 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.base.answers import checked, file_of
 from carsim.base.errors import InputError
 from carsim.base.plugins import load_plugin
 from carsim.base.registry import Registry, outside_kinds
 from carsim.decisions.attention import AttentionPolicy
 from carsim.decisions.attention.base import Array
 from carsim.decisions.replay import RULES, ReplayRule, Seen
+from carsim.decisions.replay.tracked import Tracked
 from carsim.program.program import TOKEN
 
 FUNCTION = "replays"
 """Name of a function in a file: ``replays(seen)`` gives bool[B], the rows that replay."""
+
+FUNCTION_CURE = (
+    "return one bool for each row, as in seen.age < 2; "
+    "docs/reference/plugins.md lists what seen has"
+)
+"""What to do about a function that fails, or gives something else."""
 
 DECISIONS = "DECISIONS"
 """Name in a file of an array, bool[steps, layers, rows]; or of a mapping from names of decisions to
@@ -45,10 +53,26 @@ class FunctionRule(ReplayRule):
     function: str = FUNCTION
 
     def score(self, state: None, layer: int, place: int, seen: Seen) -> Array:
-        """1 where the row replays, else 0, [B]."""
-        chosen = getattr(sys.modules[self.module], self.function)(seen)
+        """1 where the row replays, else 0, [B].
+
+        Raises:
+            PluginError: The function raises an exception, or gives no bool for each row.
+        """
+        function = getattr(sys.modules[self.module], self.function)
+        file = file_of(function).removeprefix(" of ")
+        chosen = checked(function, file, check=_one_bool_per_row, cure=FUNCTION_CURE)(seen)
         scores: Array = np.where(chosen, 1.0, 0.0)
         return scores
+
+
+def _one_bool_per_row(answer: object, seen: Seen) -> str:
+    """Problem of what the function of a file gives; empty if there is none."""
+    # A tracked array, as a rule is traced with, has a type and a shape but no plain numbers.
+    chosen = answer if isinstance(answer, Tracked) else np.asarray(answer)
+    if chosen.dtype == bool and chosen.shape == (seen.n_rows,):
+        return ""
+    shape = ", ".join(str(length) for length in chosen.shape)
+    return f"gives {chosen.dtype}[{shape}], not bool[{seen.n_rows}]: one bool for each row"
 
 
 @dataclass(frozen=True, eq=False)

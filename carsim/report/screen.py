@@ -170,9 +170,14 @@ def facts(run: StoredRun) -> Iterator[Fact]:
 
 
 def expected(run: StoredRun) -> Fact:
-    """The expected time or speed on a board, with its interval and the population of that."""
+    """The expected time or speed on a board, with its interval and the population of that.
+
+    A video that is decoded has its frames per second, too; those of a network are simulated.
+    """
     value, unit, interval = expected_figure(run)
     per = run.named(" per video") if run.video.kind == "video" else ""
+    if run.video.kind == "video" and not run.is_network:
+        per += f", {run.own.text('expected_frames_per_s')} frames/s,"
     return Fact("expected", f"{value} {unit}{per} on a board ({interval})")
 
 
@@ -336,7 +341,8 @@ def effects(run: StoredRun) -> Iterator[Fact]:
             prompt_changes.append((elasticity, prompt_change))
     beginning = "new tokens: " if run.video.kind == "text" else ""
     yield Fact("10 % more", f"{beginning}{_changes(changes)}")
-    if prompt_changes:
+    # The prompt of a network is the embedding of a text, which takes next to no time.
+    if prompt_changes and not run.is_network:
         yield Fact("  prompt", _changes(prompt_changes))
 
 

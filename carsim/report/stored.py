@@ -507,6 +507,9 @@ def read_run(folder: str | Path) -> StoredRun:
     """
     path = Path(folder) / SUMMARY
     place = str(path)
+    if not path.exists():
+        problem = f"holds no {SUMMARY}"
+        raise InputError(str(folder), problem, "name the folder of a run that --out has stored")
     document = read_json(path, MAX_BYTES, AGAIN)
     schema_version = document.get("schema_version")
     if schema_version != SCHEMA_VERSION:

@@ -151,7 +151,8 @@ class StoredStudy:
             return line
         decisions = "decisions as column decisions says"
         if len(labels) == 1:
-            decisions = f"decisions {labels[0]}"
+            is_dense = str(labels[0]).startswith("dense: ")
+            decisions = "nothing replays" if is_dense else f"decisions {labels[0]}"
         return f"{line.removesuffix('.')}; {decisions}."
 
     @cached_property

@@ -29,7 +29,7 @@ def study_page(study: StoredStudy, links: Sequence[str]) -> str:
     """
     return page(
         "study.html",
-        f"{study.name}, a {study.facts['kind']} of {count(len(study.frame), 'point')}",
+        f"{study.name}, a {study.facts['kind']} of {count(_points_asked(study), 'point')}",
         study=study,
         failed=f"{count(study.counts['failed'], 'point')} could not be evaluated.",
         tiles=list(_tiles(study)),
@@ -37,12 +37,33 @@ def study_page(study: StoredStudy, links: Sequence[str]) -> str:
         front=front_table(study),
         front_picture=picture(front_plot({study.name: study})) if len(study.fitting) else None,
         explorer=explorer(study),
-        worth=worth_table(study) if len(study.front) else None,
+        worth=worth_table(study) if len(study.front) and not study.is_part else None,
+        no_worth=_no_worth(study),
         near=cheapest_near(study),
         asked=list(_asked(study)),
         misfits=_misfits(study),
         notes=list(front_notes(study)),
         links=links,
+    )
+
+
+def _points_asked(study: StoredStudy) -> int:
+    """Points of the study; of a search, those that were evaluated."""
+    if study.facts["kind"] == "search":
+        return len(study.frame)
+    return int(study.facts["points"])
+
+
+def _no_worth(study: StoredStudy) -> str:
+    """Why the page does not say what an axis is worth; empty where it does, or has no front.
+
+    Points that were left out are worse than the front, so the best of a bad choice is not known.
+    """
+    if not study.is_part or study.front.empty:
+        return ""
+    return (
+        f"Only {len(study.frame):,} of {study.facts['points']:,} points have a result, so what an "
+        "axis is worth is not known. A sweep of all points, of fewer values, tells it."
     )
 
 
@@ -69,7 +90,7 @@ def _answer(study: StoredStudy) -> Iterator[str]:
     """The answer in sentences: points, assumptions, and the front."""
     front = study.front
     ways = _ways(study)
-    yield f"{count(len(study.frame), 'point')}: {study.outcome}."
+    yield f"{_points_with_result(study)}: {study.outcome}."
     if study.assumed:
         yield study.assumed
     if front.empty:
@@ -77,6 +98,16 @@ def _answer(study: StoredStudy) -> Iterator[str]:
         return
     meeting = f" of those that meet {'; '.join(study.constraints)}" if study.constraints else ""
     yield f"The Pareto front of {ways} has {count(len(front), 'point')}{meeting}."
+
+
+def _points_with_result(study: StoredStudy) -> str:
+    """Number of points with a result, and of all points where others have none."""
+    points = count(len(study.frame), "point")
+    if not study.is_part:
+        return points
+    others = "proven not to be on the front" if study.is_proven else "not evaluated yet"
+    missing = study.facts["points"] - len(study.frame)
+    return f"{points} with a result, {missing:,} {others}"
 
 
 def _ways(study: StoredStudy) -> str:

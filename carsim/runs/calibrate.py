@@ -426,12 +426,14 @@ def _rows(text: str) -> Iterator[MeasuredRow]:
 
 def _changes_of(design: str, bench: BenchModel, overrides: Sequence[str]) -> list[str] | None:
     """Changes that give a design the model of a row of llama-bench; None if no preset is it."""
-    precision = bench.precision_changes()
+    setting = bench.precision_changes()
+    if not any(override.startswith("policy.batch=") for override in overrides):
+        setting.append("policy.batch=1")  # llama-bench decodes a single sequence
     if _is_of(load_design(design, overrides).model, bench):
-        return precision
+        return setting
     for name in shipped_presets()["model"]:
         if _is_of(_preset_model(name), bench):
-            return [f"model.preset={name}", *precision]
+            return [f"model.preset={name}", *setting]
     return None
 
 

@@ -343,7 +343,7 @@ def first_design(wish: Wish) -> tuple[Tried, Sequence[Tried]]:
             best = _chosen(tried.values())
     if not best.fit.fits:
         precision = ""
-        cure = "take a larger board, a smaller model, a shorter workload or fewer bits"
+        cure = _misfit_cure(best.design)
         if wish.keeps_precision:
             precision = f" in {best.design.model.bits_in_short}"
             cure = "; ".join(best.fit.cures)
@@ -388,6 +388,17 @@ def _prompt_cycles(design: Design, wish: Wish) -> int:
     for kind, layers in design.model.layer_kinds().items():
         cycles += layers * int(phases.prefill_layer(prompt_tokens, kind).cycles[0])
     return cycles
+
+
+def _misfit_cure(design: Design) -> str:
+    """Cure where no design fits, with the changes that decoding allows."""
+    cure = "take a larger board, a smaller model, a shorter workload or fewer bits"
+    if design.model.network is not None:
+        return cure
+    cure += " (--set model.kv.bits=4)"
+    if design.model.head.kind == "depth_transformer":
+        cure += ", or leave out the head (--set machine.include_head=false), or both"
+    return cure
 
 
 def _tried(wish: Wish, choice: Choice) -> Tried:

@@ -407,4 +407,4 @@ def _lacks(name: str, value: Any) -> str:
     if name == "guidance":
         return "" if isinstance(value, bool) else "true or false"
     is_free = name not in ("replay", "pairs") or (is_number and 0 <= value <= 1)
-    return "" if is_free else "0 to 1"
+    return "" if is_free else "a share of 0 to 1, such as 0.5 for 50 %"

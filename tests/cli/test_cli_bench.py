@@ -60,6 +60,19 @@ def test_a_markdown_table_gives_models_bits_and_contexts(tmp_path: Path) -> None
     assert "phi3 14B Q4_0 is left out: no preset has 14e9 parameters" in measured.notes[0]
 
 
+def test_a_design_of_guidance_pairs_is_compared_as_llama_bench_decodes(tmp_path: Path) -> None:
+    """llama-bench decodes one sequence; this design decodes two, at nearly twice the speed."""
+    path = tmp_path / "table.md"
+    heading = "| model | size | params | test | t/s |\n| --- | --- | --- | --- | --- |\n"
+    path.write_text(f"{heading}| qwen2 1.5B Q8_0 | 1.53 GiB | 1.54 B | tg128 | 1.5 |\n", "utf-8")
+    (one,) = measured_points("kv260", [str(path)]).points
+    assert load_design("kv260").policy.batch == 2
+    assert one.design.policy.batch == 1
+    (stated,) = measured_points("kv260", [str(path)], ["policy.batch=2"]).points
+    assert stated.design.policy.batch == 2
+    assert stated.bound_us < 2 * one.bound_us  # of one step, whose weights both rows share
+
+
 def test_json_its_lines_and_csv_say_what_markdown_says(tmp_path: Path) -> None:
     rows = records()
     header = ",".join(rows[0])

@@ -31,7 +31,7 @@ BAD = [
         "--tricks: compares policies on A alone; leave out B",
     ),
     (f"{COMPARE} --tricks --workload video:2", "--tricks: compares policies on A alone"),
-    ("compare empty toy.yaml", "empty/summary.json: cannot be read"),
+    ("compare empty toy.yaml", "empty: holds no summary.json"),
     (f"{COMPARE} --set-b machine.coers=2", "--set-b machine.coers: unknown key 'coers'; did you"),
     (
         "compare toy.yaml empty --set-b machine.cores=2",

@@ -153,6 +153,14 @@ DRAFT = "policy.attention={kind: draft}"
         ("board.technology.area=1", "kind: is missing; 'carsim config schema' lists the kinds"),
         ("board.technology={kind: fpga, area: 1}", "unknown key 'area'"),
         ("board.dsp=null", "is missing; add it; for a chip that is no FPGA write"),
+        (
+            "board.dsp=null; board.lut=null; board.device=null",
+            "board.dsp: is missing; add it; lut, device are missing, too; for a chip",
+        ),
+        (
+            f"{DDR}.standard=DDR4",
+            "no DRAM standard 'DDR4'; did you mean 'DDR4-1600', 'DDR4-1866', 'DDR4-2133' or",
+        ),
         ("board.lut=0", "should be greater than 0, got 0"),
         (f"{AXI}.bits=100", "bits: 100 is no width of AXI; choose one of 8, 16"),
         (f"{AXI}.max_burst_bytes=8", "max_burst_bytes: 8 bytes are no axi4 burst of 128 bits"),
@@ -255,10 +263,23 @@ def test_what_is_not_a_page_of_plain_yaml_is_refused(text, place, words, tmp_pat
     assert words in said
 
 
+def test_a_design_without_machine_or_model_is_told_where_to_take_one(tmp_path: Path) -> None:
+    file = tmp_path / "bare.yaml"
+    file.write_text("board: {preset: kv260}\nmodel: {preset: tiny}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"\$.machine: is missing; add it: 'carsim config show"):
+        load_design(str(file))
+    file.write_text("board: {preset: kv260}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"\$.model: is missing; name one, say model: {preset:"):
+        load_design(str(file))
+
+
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "folder.yaml").mkdir()
     names = f"shipped are {shipped_designs()[0]}, "
     neither = f"neither a YAML file nor a shipped design; {names}"
+    message = "configs/zcu102.yaml: there is no such file; name the shipped design without folder"
+    with pytest.raises(InputError, match=message):
+        load_design("elsewhere/configs/zcu102.yaml")
     near = f"neither a YAML file nor a shipped design; did you mean 'zcu102'? {names}"
     for name, said in {
         f"{tmp_path}/none.yaml": "cannot be read: No such file or directory",

@@ -178,7 +178,11 @@ def _words(outcome: Answer, asked: Wanted) -> list[str]:
     [
         ("fps >= 2", {}, "no metric 'fps'"),
         ("frames_per_s >= 2", {"minimise": "speedup"}, "less of speedup is not better"),
-        ("frames_per_s >= 2", {"boards": ("zcu",)}, "no board 'zcu'; did you mean 'zcu104'"),
+        (
+            "frames_per_s >= 2",
+            {"boards": ("zcu",)},
+            "no board 'zcu'; did you mean 'zcu102', 'zcu102_16gb' or 'zcu104'",
+        ),
         ("frames_per_s >= 2", {"model": "llama"}, "llama"),
         ("frames_per_s >= 2", {"bits": (5,)}, "5 bits are no precision"),
         ("frames_per_s >= 2", {"axes": {"machine.core": (1,)}}, "did you mean 'machine.cores'"),

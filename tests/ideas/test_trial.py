@@ -1,6 +1,7 @@
 """``carsim idea``: its steps, its refusals, and that it goes on where it was."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,26 @@ def written(folder: Path, text: str, name: str = "my") -> Path:
     path = folder / f"{name}.py"
     path.write_text(text, encoding="utf-8")
     return path
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("seen.mlp_inputt > 0", r"replays\(\) fails \(AttributeError: .*mlp_inputt.*\) in line 3"),
+        ("0.5", r"replays\(\) gives float64\[\], not bool\[\d+\]: one bool for each row"),
+        ("seen.mlp_input > 0", r"replays\(\) gives bool\[\d+, \d+\], not bool\[\d+\]"),
+        ("seen.age", r"replays\(\) gives int\d+\[\d+\], not bool\[\d+\]"),
+    ],
+)
+def test_a_function_that_fails_is_refused_in_one_line(
+    tmp_path: Path, body: str, problem: str
+) -> None:
+    file = written(tmp_path, f"\ndef replays(seen):\n    return {body}\n")
+    answer = call("idea", file, "--until", "capture", "--out", tmp_path / "out", "--workers", 1)
+    assert answer.status == 2
+    assert "Traceback" not in answer.err
+    (line,) = [line for line in answer.err.splitlines() if line.startswith("carsim: ")]
+    assert re.search(rf"my\.py: {problem}.*; return one bool for each row", line)
 
 
 def test_a_function_goes_from_idea_to_page(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import call
 
 from carsim.base.errors import InputError, MisfitError
 from carsim.cost.fit import buffer_rows, least_buffers_kib
@@ -90,7 +91,7 @@ def test_every_board_has_a_design_or_says_what_is_missing(board, monkeypatch, tm
     [
         (Wish.of("kv269", "tinyllama_1b"), r"board.preset: no preset 'kv269'; did you"),
         (Wish.of(__file__, "tinyllama_1b"), r"is a file, and a preset .* carsim run /"),
-        (Wish.of("kv260", "llama9"), r"model.preset: no preset 'llama9'; .*choose from"),
+        (Wish.of("kv260", "llama9"), r"model.preset: no preset 'llama9'; did you mean .*lists all"),
         (
             Wish.of("kv260", "llama2_7b", bits=16),
             r"llama2_7b on kv260: none of \d+ designs fits; the nearest lacks .*mem",
@@ -100,6 +101,19 @@ def test_every_board_has_a_design_or_says_what_is_missing(board, monkeypatch, tm
 def test_what_cannot_be_had_is_one_line(wish: Wish, message: str) -> None:
     with pytest.raises(InputError, match=message):
         first_design(wish)
+
+
+def test_the_cure_of_a_video_that_fits_no_board_works() -> None:
+    """4 GB hold the weights, but neither the head nor keys and values of 8 bits beside them."""
+    command = ["run", "--board", "zcu102", "--model", "vila_u_7b", "--workload", "video:8"]
+    refused = call(*command, "--quiet")
+    assert refused.status == 3
+    cures = re.findall(r"--set ([\w.]+=\w+)", refused.err)
+    assert cures == ["model.kv.bits=4", "machine.include_head=false"]
+    kv, head = cures
+    cured = call(*command, "--set", kv, "--set", head, "--quiet")
+    assert cured.status == 0
+    assert "frames/s, on a board" in cured.out
 
 
 def test_a_board_and_a_model_are_a_design(tmp_path: Path) -> None:

@@ -320,7 +320,7 @@ def test_a_trace_of_ranges_is_read_back_and_checked(tmp_path: Path) -> None:
         ("chunks:longlive_1.3b,replay=0.5,range_tokens=7", {}, "do not divide the 1,560"),
         ("image:depth_anything_v2_small,replay=0.4", {}, "takes one forward"),
         ("diffusion:wan2.1_1.3b,source=frame", {}, "source is of tokens that reuse"),
-        ("diffusion:wan2.1_1.3b,replay=1.5", {}, "replay: expected 0 to 1"),
+        ("diffusion:wan2.1_1.3b,replay=1.5", {}, "replay: expected a share of 0 to 1"),
         ("diffusion:wan2.1_1.3b,replay=0.5,mlp_every=2,every=2", {}, "leave out one of them"),
         ("diffusion:wan2.1_1.3b,replay=0.5,source=frame,every=2", {}, "leave every or"),
         ("diffusion:wan2.1_1.3b,replay=0.5,source=moon", {}, "expected frame, chunk, step"),

@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import matplotlib.colors
 import matplotlib.image
 import numpy as np
 import pandas as pd
@@ -446,6 +447,91 @@ def test_a_front_fills_its_axes_and_says_what_lies_beyond(tmp_path):
     assert 4.5 < panel.y_range[0] < panel.y_range[1] < 6
     assert panel.series[-1].name == "2 beyond the axes"
     assert_fits(draw(Plot("", (panel,), alt="")))
+
+
+def front_panel(x_values, y_values, line_points):
+    """A panel with a front of these points, of which ``line_points`` are on the line and a knee."""
+    keys = list(range(len(x_values)))
+    grey = Series("not on the front, 0", x_values, y_values, "points", "grey")
+    front = Series(f"on the front, {len(keys)}", x_values, y_values, "points", "black")
+    line = Series("", x_values[:line_points], y_values[:line_points], "line", "blue")
+    knee = Series(
+        "knee, point 11",
+        x_values[1:2],
+        y_values[1:2],
+        "points",
+        "red",
+        text=["knee, point 11"],
+    )
+    series = [replace(grey, keys=keys), line, replace(front, keys=keys), replace(knee, keys=[1])]
+    return viewed("time per video [s]", "energy per video [J]", series)
+
+
+def test_a_front_that_a_third_objective_spreads_is_shown_in_full():
+    """Half of these points are far from the line of two objectives, and none is so far as a dot."""
+    seconds = [2879.0, 5757.0, 5756.0, 11512.0, 11514.0, 23025.0]
+    joules = [2.0e5, 3.6e5, 3.7e5, 7.0e5, 6.9e5, 13.4e5]
+    panel = front_panel(seconds, joules, line_points=1)
+    assert panel.x_range[0] < min(seconds) < max(seconds) < panel.x_range[1]
+    assert not any("beyond" in series.name for series in panel.series)
+
+
+def test_points_of_a_front_beyond_the_axes_are_counted_as_such():
+    seconds = [359.6, 359.9, 364.4, 366.1, 366.4, 366.6, 359.8, 647.5]
+    joules = [2811.0, 2655.0, 2420.0, 2447.0, 2279.0, 2371.0, 2495.0, 3359.0]
+    panel = front_panel(seconds, joules, line_points=7)
+    assert panel.series[-1].name == "1 beyond the axes, 1 of them on the front"
+
+
+@pytest.mark.parametrize("spread", [1.0, 2.0, 8.0, 40.0])
+def test_numbers_below_a_narrow_logarithmic_axis_do_not_overlap(spread):
+    """A column is narrow, and half of a decade has a tick at each of its thousands."""
+    seconds = [2879.0 * factor for factor in (1.0, 2.0 * spread, 1.2, 1.5)]
+    panel = front_panel(seconds, [2.0e5, 3.6e5, 7.0e5, 13.4e5], line_points=4)
+    shaded = [
+        replace(series, shade=[900.0, 6000.0, 1.0, 2.0], shade_label="DSP slices")
+        if series.name.startswith("on the front")
+        else series
+        for series in panel.series
+    ]
+    panel = replace(panel, series=tuple(shaded), x_scale="log")
+    figure = draw(on_paper(Plot("", (panel,), alt=""), 3.5))
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    left, right = axes.get_xlim()
+    boxes = [
+        label.get_window_extent()
+        for tick, label in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
+        if left <= tick <= right and label.get_text()
+    ]
+    assert len(boxes) >= 2
+    boxes.sort(key=lambda box: box.x0)
+    assert all(one.x1 + 3 < other.x0 for one, other in pairwise(boxes))
+
+
+def test_a_slice_of_a_timeline_that_is_thinner_than_its_edge_is_seen():
+    """The dispatch of a layer-step takes a thousandth of it, and white edges would cover it."""
+    slices = Series("dispatch", [1000.0, 1001.0, 2000.0], [0.0, 1.0, 1.0], "bar", "#cc0000")
+    slices = replace(slices, base=[0.0, 1000.0, 1002.0])
+    panel = Panel("time [us]", (slices,), categories=("core 0", "DRS"))
+    bars = draw(on_paper(Plot("", (panel,), alt=""), 3.5)).axes[0].patches
+    edges = [matplotlib.colors.to_hex(bar.get_edgecolor()) for bar in bars]
+    assert edges == ["#ffffff", "#cc0000", "#ffffff"]
+
+
+@pytest.mark.parametrize("place", [0.05, 0.5, 0.95])
+def test_the_name_of_a_knee_takes_no_room_from_the_axes(place):
+    """A long name beside the right edge would squeeze the axes, or run over the colour bar."""
+    x_values = [0.0, place, 1.0]
+    panel = front_panel(x_values, [3.0, 2.0, 1.0], line_points=3)
+    figure = draw(on_paper(Plot("", (panel,), alt=""), 3.5))
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    (name,) = [text for text in axes.texts if text.get_text()]
+    box = name.get_window_extent()
+    assert axes.bbox.width > figure.bbox.width / 2
+    assert axes.bbox.x0 <= box.x0
+    assert box.x1 <= axes.bbox.x1
 
 
 def test_a_roofline_tells_the_prompt_from_decoding(run):

@@ -53,7 +53,7 @@ def test_the_page_says_what_was_asked_and_what_came_out(page: Page) -> None:
     for text in (
         "a toy on a large board",
         "3 frames x 16 tokens = 48 steps after a prompt of 5",
-        " s per video on a board (",
+        " frames/s, on a board (",
         " s per video, time without runtime overhead",
         "What the ZCU102 holds",
         "What 10 % more of a resource would bring",

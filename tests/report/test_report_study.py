@@ -16,7 +16,7 @@ from carsim.base.errors import InputError
 from carsim.explore.frame import export, frame_of
 from carsim.explore.pareto import pareto
 from carsim.explore.store import open_folder, open_store
-from carsim.explore.sweep import fill
+from carsim.explore.sweep import fill, sweep
 from carsim.metrics import METRICS
 from carsim.report.explorer import (
     SAME,
@@ -154,6 +154,26 @@ def test_an_axis_is_worth_what_its_worst_choice_costs(folder: Path) -> None:
     table = worth_table(study)
     assert table.headings == ("axis", "time per video [s]", "energy per video [J]")
     assert {row[0] for row in table.rows} == {heading(axis) for axis in study.axes}
+
+
+def test_the_page_of_a_proven_front_does_not_say_what_axes_are_worth(tmp_path: Path) -> None:
+    """The points without a result are worse, so the best of a bad choice would look too bad."""
+    study = make_study(tmp_path, axes=MANY, objectives=OBJECTIVES)
+    sweep(study, tmp_path / "out", workers=0, front_only=True)
+    stored = read_study(tmp_path / "out")
+    assert stored.is_part
+    assert len(stored.front)
+    page = Page(write_page(tmp_path / "out"))
+    total = stored.facts["points"]
+    assert f"a front of {total} points" in page.text
+    assert f"{total - len(stored.frame)} proven not to be on the front" in page.text
+    assert f"Only {len(stored.frame)} of {total} points have a result" in page.text
+    assert "What each axis is worth" not in page.text
+
+
+def test_a_dense_study_says_that_nothing_replays(tmp_path: Path) -> None:
+    study = read_study(swept(tmp_path, axes={"policy.batch": [2]}, traces=None, workload="video:3"))
+    assert study.assumed.endswith("; nothing replays.")
 
 
 def test_an_axis_that_is_worth_nothing_at_the_best_point_says_where_it_is_worth_most() -> None:

@@ -63,7 +63,11 @@ def trace_path(name_or_path: str | Path, beside: Path = Path()) -> Path:
         is_folder = path.is_dir()
     except (OSError, ValueError):  # no name of a file; opening it says why
         return path
-    if is_file or path.suffix == ".npz":
+    is_trace = path.suffix == ".npz"
+    if is_trace and not is_file and not is_folder and path.stem in shipped_traces():
+        cure = f"name the shipped trace without folder and suffix: {path.stem}"
+        raise InputError(str(relative), "there is no such file", cure)
+    if is_file or is_trace:
         return path
     name = str(relative)
     if Path(name).name == name:

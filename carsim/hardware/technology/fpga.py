@@ -179,10 +179,16 @@ class Fpga(Technology):
         return PublishedKind("fpga", without_forwards="an FPGA")
 
     def check_board(self, board: AnyBoard) -> None:
-        """Refuse a board without one of the four counts."""
-        for name in COUNTS:
-            if getattr(board, name) is None:
-                raise FieldError(name, "is missing", f"add it; {NO_FPGA}")
+        """Refuse a board without one of the four counts; the cure names all that it lacks."""
+        needed = [*COUNTS, "device"]
+        first, *others = [name for name in needed if getattr(board, name) is None] or [""]
+        if first not in COUNTS:
+            return
+        cures = ["add it"]
+        if others:
+            verb = "is" if len(others) == 1 else "are"
+            cures.append(f"{', '.join(others)} {verb} missing, too")
+        raise FieldError(first, "is missing", "; ".join([*cures, NO_FPGA]))
 
     def available(self, board: AnyBoard) -> Mapping[str, float]:
         """The board's counts."""

@@ -12,13 +12,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Annotation
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 
 from carsim.report.figures import style
-from carsim.report.figures.plot import Number, Panel, Plot, Series
+from carsim.report.figures.plot import Number, Panel, Plot, Scale, Series
 
 LABEL_PT = 7.5
 """Type of labels beside bars and points."""
@@ -61,6 +62,11 @@ TICK_IN = 0.9
 """Width that a number below an axis needs."""
 NAMES_IN = 0.8
 """Width of what stands to the left of an axis."""
+COLOUR_BAR_IN = 1.3
+"""Width of a colour bar with its numbers and its label."""
+PT_PER_IN = 72
+LEAST_EDGED_PT = 1.0
+"""Bars of less width have no white edge: half of it on either side would cover them."""
 DIGIT_IN = 0.075
 """Width of a digit below an axis."""
 LEGEND_LINE_IN = 0.18
@@ -163,7 +169,8 @@ def draw(plot: Plot) -> Figure:
         if is_narrow:  # constrained layout may leave out half of an axis' last number
             figure.set_layout_engine("constrained", w_pad=PAD_IN)
         handle_of: dict[str, Any] = {}
-        shared = zip(_subplots(figure, plot), plot.panels, _panel_widths_in(plot), strict=True)
+        panel_axes = _subplots(figure, plot)
+        shared = zip(panel_axes, plot.panels, _panel_widths_in(plot), strict=True)
         for number, (axes, panel, panel_width_in) in enumerate(shared):
             is_last = number == len(plot.panels) - 1
             _draw_panel(axes, panel, is_narrow=is_narrow, width_in=panel_width_in)
@@ -179,6 +186,9 @@ def draw(plot: Plot) -> Figure:
             columns = _legend_columns(names, plot)
             texts = _legend_texts(names, plot)
             figure.legend(handles, texts, loc="outside lower center", ncols=columns)
+        # The legend has copied the look of the first bar of each series.
+        for axes, panel_width_in in zip(panel_axes, _panel_widths_in(plot), strict=True):
+            _show_short_bars(axes, panel_width_in - NAMES_IN)
     return figure
 
 
@@ -317,6 +327,22 @@ def _draw_panel(axes: Axes, panel: Panel, *, is_narrow: bool, width_in: float) -
         axes.grid(axis="both")
 
 
+def _show_short_bars(axes: Axes, width_in: float) -> None:
+    """Give bars that their white edges would hide an edge of their own colour.
+
+    Args:
+        axes: Axes whose limits are set.
+        width_in: Length of the horizontal axis, inches.
+    """
+    if axes.get_xscale() != "linear":
+        return
+    left, right = axes.get_xlim()
+    pt_per_unit = PT_PER_IN * width_in / abs(right - left)
+    for bar in axes.patches:
+        if isinstance(bar, Rectangle) and 0 < bar.get_width() * pt_per_unit < LEAST_EDGED_PT:
+            bar.set_edgecolor(bar.get_facecolor())
+
+
 def _place_log_ticks(axis: Axis, digits: Sequence[float]) -> None:
     """Ticks of a logarithmic axis at these digits of every power of ten, as plain numbers."""
     axis.set_major_locator(LogLocator(subs=digits))
@@ -338,7 +364,7 @@ def _draw_all_series(axes: Axes, panel: Panel) -> None:
 def _place_ticks(axes: Axes, panel: Panel, width_in: float) -> None:
     """Ticks of the horizontal axis, and room for labels beside bars."""
     if panel.x_ticks:
-        ticks = _apart(panel, width_in - NAMES_IN)
+        ticks = _apart(panel.x_ticks, panel.x_scale, width_in - NAMES_IN)
         axes.set_xticks(ticks, [f"{tick:,.9g}" for tick in ticks])
         axes.set_xticks([], minor=True)
     elif panel.x_scale == "linear":
@@ -348,29 +374,52 @@ def _place_ticks(axes: Axes, panel: Panel, width_in: float) -> None:
         else:
             intervals = max(2, round((width_in - NAMES_IN) / TICK_IN))
             axes.xaxis.set_major_locator(MaxNLocator(nbins=min(intervals, 9)))
+    else:
+        _thin_log_ticks(axes, panel, width_in - NAMES_IN)
     has_outer_text = any(series.text and not series.inside for series in panel.series)
     if has_outer_text and not panel.x_range:
         ends = [x for series in panel.series for x in series.x if x is not None]
         axes.set_xlim(0, ROOM * max(ends))
 
 
-def _apart(panel: Panel, width_in: float) -> list[float]:
-    """Ticks of a panel whose numbers do not collide, from the left.
+def _thin_log_ticks(axes: Axes, panel: Panel, width_in: float) -> None:
+    """Leave out ticks of a logarithmic axis whose numbers would collide.
+
+    An axis of less than a decade has its ticks at even distances, which are crowded at its end.
 
     Args:
-        panel: A panel with ticks.
-        width_in: Length of its horizontal axis, inches.
+        axes: Axes whose horizontal axis is logarithmic.
+        panel: Its panel.
+        width_in: Room for the axis and a colour bar, inches.
     """
-    if panel.x_scale == "log":
-        positions = [log10(tick) for tick in panel.x_ticks]
-    else:
-        positions = list(panel.x_ticks)
+    has_colour_bar = any(series.shade for series in panel.series)
+    length_in = width_in - COLOUR_BAR_IN if has_colour_bar else width_in
+    left, right = axes.get_xlim()
+    inside = [float(tick) for tick in axes.get_xticks() if left <= tick <= right]
+    if len(inside) < 2:
+        return
+    # The numbers span less than the axis, and have no more than their share of its length.
+    share = log10(inside[-1] / inside[0]) / log10(right / left)
+    ticks = _apart(inside, panel.x_scale, share * length_in)
+    if len(ticks) < len(inside):
+        axes.set_xticks(ticks, [f"{tick:,.9g}" for tick in ticks])
+
+
+def _apart(candidates: Sequence[float], scale: Scale, width_in: float) -> list[float]:
+    """Ticks whose numbers do not collide, from the left.
+
+    Args:
+        candidates: Ticks in ascending order.
+        scale: Scale of the axis.
+        width_in: Length of the horizontal axis from the first to the last tick, inches.
+    """
+    positions = [log10(tick) if scale == "log" else tick for tick in candidates]
     span = max(positions) - min(positions)
     in_per_unit = width_in / (span or 1.0)
-    ticks = [panel.x_ticks[0]]
+    ticks = [candidates[0]]
     last_position = positions[0]
     last_text = f"{ticks[0]:,.9g}"
-    for tick, position in zip(panel.x_ticks[1:], positions[1:], strict=True):
+    for tick, position in zip(candidates[1:], positions[1:], strict=True):
         text = f"{tick:,.9g}"
         # Numbers are centred at their ticks: half of either lies between the two.
         needed_in = DIGIT_IN * (len(text) + len(last_text)) / 2
@@ -555,7 +604,7 @@ def _label_points(axes: Axes, series: Series) -> None:
     for text, (x, y) in zip(series.text, points, strict=False):
         if (text, (x, y)) in earlier:
             continue
-        axes.annotate(
+        label = axes.annotate(
             text,
             (x, y),
             (aside_pt, -3),
@@ -563,3 +612,4 @@ def _label_points(axes: Axes, series: Series) -> None:
             fontsize=LABEL_PT,
             path_effects=[halo],
         )
+        label.set_in_layout(False)  # a long label would squeeze the axes

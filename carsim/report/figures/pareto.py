@@ -33,6 +33,8 @@ MOST_CONTEXT = 4.0
 """An axis shows all points if they span at most this many times what the front spans."""
 CONTEXT = 0.4
 """Else it shows this much on either side of the front, over what the front spans."""
+MOST_SPREAD = 10.0
+"""An axis shows a front that a third objective spreads to this many times the front of two."""
 MARGIN = 0.05
 """Empty room at both ends of an axis, as a share of its length."""
 
@@ -40,6 +42,7 @@ FRONT_MARKERS = ("o", "s", "^", "d")
 """Markers of fronts of several studies, in order."""
 
 Range = tuple[float, float] | None
+AxisName = Literal["x", "y"]
 
 COLOURS = (
     style.BLUE,
@@ -150,22 +153,52 @@ def _plane(study: "StoredStudy") -> Plane:
 def viewed(x_label: str, y_label: str, series: Sequence[Series]) -> Panel:
     """Series on axes that the front fills; the legend says how many points lie beyond.
 
-    The axes show the front of both objectives and the knee. If that leaves out most points of the
-    front, which a third objective can spread, the axes show these points, too.
+    The axes show the front of both objectives and the knee. A third objective can spread the front
+    further. The axes show all of it unless that would squeeze the front of both into a dot, and
+    most points of the front are in sight without.
     """
     on_front = [drawn for drawn in series if drawn.name.startswith(ON_FRONT)]
     focus = [drawn for drawn in series if drawn.mark == "line" or drawn.name.startswith(KNEE)]
     panel = _panel(x_label, y_label, series, focus)
     front_points = {point for drawn in on_front for point in drawn.keys}
     missed = _beyond(panel) & front_points
-    if len(missed) > len(front_points) / 2:
+    is_most = len(missed) > len(front_points) / 2
+    if missed and (is_most or not _is_squeezed(focus, on_front, panel)):
         panel = _panel(x_label, y_label, series, [*focus, *on_front])
+        missed = _beyond(panel) & front_points
     beyond = len(_beyond(panel))
     if not beyond:
         return panel
+    name = f"{beyond:,} beyond the axes"
+    if missed:
+        name += f", {len(missed):,} of them on the front"
     # A series without a point is an entry of the legend, and nothing else.
-    note = Series(f"{beyond:,} beyond the axes", [None], [None], "points", style.LIGHT_GREY, size=2)
+    note = Series(name, [None], [None], "points", style.LIGHT_GREY, size=2)
     return replace(panel, series=(*panel.series, note))
+
+
+def _is_squeezed(focus: Sequence[Series], on_front: Sequence[Series], panel: Panel) -> bool:
+    """Whether axes of the whole front would squeeze the series in focus into a dot.
+
+    Args:
+        focus: Series that the axes have to show.
+        on_front: The whole front.
+        panel: Gives the scales of the axes.
+    """
+    scales: dict[AxisName, Scale] = {"x": panel.x_scale, "y": panel.y_scale}
+    for axis, scale in scales.items():
+        focus_span = _span(_positions(focus, axis), scale)
+        front_span = _span(_positions([*focus, *on_front], axis), scale)
+        if focus_span and front_span > MOST_SPREAD * focus_span:
+            return True
+    return False
+
+
+def _span(positions: Sequence[float], scale: Scale) -> float:
+    """Distance from the first to the last position on an axis of this scale."""
+    if scale == "log":
+        return math.log10(max(positions) / min(positions))
+    return max(positions) - min(positions)
 
 
 def _panel(x_label: str, y_label: str, series: Sequence[Series], focus: Sequence[Series]) -> Panel:
@@ -184,7 +217,7 @@ def _panel(x_label: str, y_label: str, series: Sequence[Series], focus: Sequence
 
 
 def _range_and_scale(
-    series: Sequence[Series], focus: Sequence[Series], axis: Literal["x", "y"]
+    series: Sequence[Series], focus: Sequence[Series], axis: AxisName
 ) -> tuple[Range, Scale]:
     """Ends and scale of an axis that shows the points of ``focus``, and what is near.
 
@@ -221,7 +254,7 @@ def _focused_range(positions: Sequence[float], in_focus: Sequence[float]) -> tup
     return first - margin, last + margin
 
 
-def _positions(series: Sequence[Series], axis: Literal["x", "y"]) -> list[float]:
+def _positions(series: Sequence[Series], axis: AxisName) -> list[float]:
     """Coordinates of all points of the series on one axis."""
     positions: list[float] = []
     for drawn in series:

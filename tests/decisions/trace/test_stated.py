@@ -132,7 +132,10 @@ BAD = {
     "three numbers": ("text:1+2+3", "got 'text:1+2+3'; say text:2048+512"),
     "no kind": ("vidoe:8", "got 'vidoe:8'; did you mean 'video'? say"),
     "an unknown field": ("video:8,tau=1", "unknown field 'tau'"),
-    "more than all": ("video:replay=1.2", "replay: expected 0 to 1, got 1.2"),
+    "more than all": (
+        "video:replay=1.2",
+        "replay: expected a share of 0 to 1, such as 0.5 for 50 %, got 1.2",
+    ),
     "pairs alone": ("video:pairs=0.8", "pairs is of decisions to replay, and nothing replays"),
     "a seed alone": ("video:seed=3", "seed is of decisions to replay, and nothing replays; add"),
     "two kinds": ("text:3,frames=2", "`workload` text: has no `frames`: its fields are prompt"),
