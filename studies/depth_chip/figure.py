@@ -228,6 +228,16 @@ def area_table(frame: pd.DataFrame) -> str:
     return markdown(header, rows)
 
 
+def fit_text(frame: pd.DataFrame) -> str:
+    """How many machines fit the area of the published chip, as carsim counts area."""
+    fits = int((frame["status"] == "ok").sum())
+    return (
+        f"As carsim counts area, {fits} of the {len(frame)} machines of this study fit the "
+        "published chip of W4A4. Their simulated times do not depend on area, so all of them are "
+        "compared."
+    )
+
+
 def numbers(frame: pd.DataFrame) -> dict[str, str]:
     """What the pages quote."""
     found = nearest(frame)
@@ -235,6 +245,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
         "answer": sentences(found),
         "causes": causes_table(found),
         "areas": area_table(frame),
+        "fit": text_of(fit_text(frame)),
         "polishing": text_of(polishing_text(frame)),
     }
 
