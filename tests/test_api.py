@@ -15,7 +15,7 @@ import carsim
 
 STATES = {
     *("AcrossFrames", "AcrossSteps", "ThinningOf"),
-    *("Drafts", "Ledger", "TaskTimes", "Walk", "_Run"),
+    *("DecisionState", "Drafts", "Ledger", "TaskTimes", "Walk", "_Run"),
 }
 """Data classes whose fields change as a machine runs, a decoder decodes, or a rule is traced."""
 

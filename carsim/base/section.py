@@ -26,6 +26,9 @@ from carsim.base.yaml_file import shown
 MOST_LISTED = 8
 """Fields that one error names."""
 
+LONGEST_CURED = 60
+"""Characters from which on a cure does not repeat a value, which may be shown in part."""
+
 
 def file_schema(model: type[BaseModel], title: str) -> dict[str, Any]:
     """JSON schema of a file that a model of pydantic describes."""
@@ -281,8 +284,9 @@ def _cure(kind: str, value: object) -> str:
         return "write a plain number, without quotes, unit or leading zero"
     if kind == "int_type" and not isinstance(value, float):
         return "write a plain number"
-    if kind in ("tuple_type", "list_type") and isinstance(value, str):
-        return f"write a list: [{value}]"
+    is_short_text = isinstance(value, str) and len(shown(value)) < LONGEST_CURED
+    if kind in ("tuple_type", "list_type") and is_short_text:
+        return f"write a list: [{shown(value)}]"
     if kind == "string_type" and isinstance(value, tuple | list | Mapping):
         return "write a text"
     return _CURES.get(kind, "")

@@ -14,18 +14,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from carsim.account.row import RowResult
+from carsim.base.registry import field_name
 from carsim.decisions.attention import AttentionPolicy
 from carsim.decisions.attention.base import Bools
 from carsim.decisions.replay import Periodic
 from carsim.decisions.trace import Trace
 from carsim.design import Design, load_design, override
+from carsim.program.skips.by_decision import SkipByDecision
 from carsim.runs.pipeline import run
 
 MACHINES = ("zcu102", "u280", "asic_28nm")
 TWO_MEMORIES = ("zcu102_16gb", "u280")
 """Machines with a second memory."""
 
-BY_DECISION = {"policy.skip": {"kind": "by_decision"}, "machine.decision_at": "q"}
+BY_DECISION = {"policy.skip": {"kind": field_name(SkipByDecision)}, "machine.decision_at": "q"}
 """What a machine does where attention and MLP follow decisions of their own."""
 
 SEED = 0

@@ -6,12 +6,14 @@ from functools import partial
 import numpy as np
 
 from carsim.base.errors import InputError
+from carsim.base.registry import field_name
 from carsim.decisions.replay import ReplayRule
 from carsim.decoder.recipe import Recipe
 from carsim.decoder.workers import Progress, run_in_workers
 from carsim.idea.content import EXEMPT_LAYERS, N_LAYERS, TUNING_SCENES, Content
 from carsim.idea.loss import decode_piece, groups_of_scenes
 from carsim.program.program import TOKEN
+from carsim.program.skips.by_decision import SkipByDecision
 
 Rules = Mapping[str, ReplayRule]
 """Decision -> its rule."""
@@ -124,7 +126,7 @@ def rules_recipe(
     made = {name: {"rule": rule, "tau": _by_layer(taus[name])} for name, rule in rules.items()}
     fields: dict[str, object] = dict(made.pop(TOKEN))
     if made:
-        fields["skip"] = {"kind": "by_decision"}
+        fields["skip"] = {"kind": field_name(SkipByDecision)}
         fields["decisions"] = made
     return content.recipe(scenes, n_frames, **fields)
 

@@ -40,7 +40,10 @@ from carsim.workload.model import Model
 from carsim.workload.network import DepthEncoder, DiffusionTransformer
 from carsim.workload.ops import Share
 from carsim.workload.sample import Sample
-from carsim.workload.workload import ReuseSource, TokenReuse
+from carsim.workload.workload import TokenReuse
+
+OTHER_SKIPS = "every_module or by_module"
+"""Kinds that skip layers in which attention and MLP have their products together."""
 
 
 def sample_program(  # noqa: PLR0913 - the options of a program, by name
@@ -84,18 +87,24 @@ def sample_program(  # noqa: PLR0913 - the options of a program, by name
     if skip is not None and reuse is not None:
         if reuse.beside_forwards:
             layers = [_kept_for_forwards(skip.of_forwards, layer) for layer in layers]
-        return _by_token(model, skip.of_tokens, layers, rule=rule, source=reuse.source)
+        return _by_token(model, skip.of_tokens, layers, rule=rule, reuse=reuse)
     if skip is not None:
         skip = skip.of_forwards
         if skip.compares_forwards:
             layers = [_compare_patches(layer) for layer in layers]
-        layers = _marked(skip, layers)
+        layers = _marked(skip, layers, OTHER_SKIPS)
     known_after = _known_before(layers)
     return Program(layers=tuple(layers), known_after=known_after, decided=decided)
 
 
-def _marked(skip: Skip, layers: Sequence[Layer]) -> list[Layer]:
+def _marked(skip: Skip, layers: Sequence[Layer], other_skips: str) -> list[Layer]:
     """The layers as a skip marks them.
+
+    Args:
+        skip: The skip.
+        layers: The layers, unmarked.
+        other_skips: Kinds that skip layers in which attention and MLP have their products together;
+            empty where none can be taken.
 
     Raises:
         InputError: The skip leaves out the MLP alone, or attention alone, of layers in which both
@@ -108,10 +117,10 @@ def _marked(skip: Skip, layers: Sequence[Layer]) -> list[Layer]:
             layer_marked = skip.mark(layer, number)
         except InputError as error:
             if number in fused:
-                raise _skips_half(skip, fused) from error
+                raise _skips_half(skip, fused, other_skips) from error
             raise
         if number in fused and len({block.follows for block in layer_marked if _inner(block)}) > 1:
-            raise _skips_half(skip, fused)
+            raise _skips_half(skip, fused, other_skips)
         marked.append(layer_marked)
     return marked
 
@@ -126,13 +135,15 @@ def _is_fused(layer: Layer) -> bool:
     return any(_inner(block) for block in layer)
 
 
-def _skips_half(skip: Skip, fused: Sequence[int]) -> InputError:
+def _skips_half(skip: Skip, fused: Sequence[int], other_skips: str) -> InputError:
     """Error message if a skip leaves out attention or MLP alone where both are fused."""
     problem = (
         f"skips attention or MLP alone, which have their products together in layers {fused[0]} "
         f"to {fused[-1]}"
     )
-    cure = "set model.network.single_stream=apart, or take every_module or by_module"
+    cure = "set model.network.single_stream=apart"
+    if other_skips:
+        cure = f"{cure}, or take {other_skips}"
     return InputError(f"policy.skip.kind {skip.kind!r}", problem, cure)
 
 
@@ -148,7 +159,7 @@ def _by_token(
     layers: Sequence[Layer],
     *,
     rule: ReplayRule | None,
-    source: ReuseSource,
+    reuse: TokenReuse,
 ) -> Program:
     """The layers of a forward in which tokens decide one by one.
 
@@ -157,7 +168,7 @@ def _by_token(
         skip: What tokens skip.
         layers: The layers, unmarked.
         rule: Rule of their score.
-        source: Outputs that they reuse.
+        reuse: What they reuse.
     """
     place = f"policy.skip.kind {skip.kind!r}"
     if skip.of_whole_forwards:
@@ -165,17 +176,17 @@ def _by_token(
         raise InputError(place, "skips all layers at once, and tokens decide layer by layer", cure)
     if skip.compares_forwards or skip.decides_before:
         layers = [_compare_patches(layer) for layer in layers]
-    layers = _marked(skip, layers)
+    layers = _marked(skip, layers, "" if reuse.beside_forwards else OTHER_SKIPS)
     network = model.network
     sample = model.sample
     assert isinstance(network, DiffusionTransformer)
     assert sample is not None
     scored = network.tokens(sample)
-    if source != "step":
+    if reuse.source != "step":
         if any(block.name == "qkv" and block.follows for layer in layers for block in layer):
             problem = "leaves out keys and values, which each frame has for itself"
             raise InputError(place, problem, "take mlp, attention or attention_too")
-        scored -= network.tokens_per_frame(sample) * (source == "frame")
+        scored -= network.tokens_per_frame(sample) * (reuse.source == "frame")
     known_after: str | None = None
     if rule is not None and not skip.decides_before:
         known_after = _scoring_block(rule, layers[-1])

@@ -14,4 +14,4 @@ def test_a_stored_run_is_explained_on_a_screen(prints, refuses, toy, tmp_path):
     document = json.loads(prints("explain", out, "--json"))
     assert document["lines"][0]["label"] == "design"
     assert document["lines"][0]["equations"][0]["value"] == 32
-    assert "run again" in refuses("explain", tmp_path)
+    assert "name the folder of a run that --out has stored" in refuses("explain", tmp_path)

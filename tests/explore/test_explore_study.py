@@ -113,7 +113,11 @@ def test_axes_spell_out_their_values(raw, expected):
         ({"objectives": ["decisions"]}, "is neither better large nor small"),
         ({"objectives": {"latency_s": "least"}}, "should be 'min' or 'max', got 'least'"),
         ({"objectives": ["price_usd"]}, "no metric 'price_usd'; did you mean 'cost_usd'?"),
-        ({"traces": "vilau_8f"}, "$.traces: should be a list, got 'vilau_8f'; write a list: [vil"),
+        ({"traces": "vilau_8f"}, "$.traces: should be a list, got 'vilau_8f'; write a list: ['v"),
+        (
+            {"traces": "\ufeff"},
+            "$.traces: should be a list, got '\\ufeff'; write a list: ['\\ufeff']",
+        ),
         ({"objectives": ["fps"]}, "no metric 'fps'; did you mean 'frames_per_s'? 'carsim config"),
         ({"constraints": ["dps < 1"]}, "$.constraints: no metric 'dps'; did you mean 'dsp'?"),
         ({"sampling": {"method": "lhs"}}, "lhs needs a number of points, and a grid has none"),

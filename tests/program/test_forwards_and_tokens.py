@@ -122,6 +122,7 @@ def composed(draw: st.DrawFn) -> tuple[Design, Batches]:
     kind = draw(st.sampled_from(["mlp", "attention", "attention_too"]))
     if network.text == "streams":
         kind = "attention"
+        design = override(design, {"model.network.single_stream": "apart"})
     skip = {**BOTH, "tokens": {"kind": kind}}
     schedule = draw(st.sampled_from(["static", "drs", "interleaved_tokens"]))
     design = override(design, {"policy.skip": skip, "policy.schedule": schedule})
