@@ -1,8 +1,9 @@
 """Settings of the whole suite.
 
-Profiles of properties: ``ci`` has the same examples every time, ``fresh`` as many drawn from the
-seed that --hypothesis-seed gives, ``long`` many more, ``mutants`` stops at the first example that
-fails instead of looking for the simplest one. With NO_SKIPS=1, a skipped test has failed.
+Profiles of properties: ``ci`` has the same examples every time. ``fresh`` has half as many again,
+from the seed that --hypothesis-seed gives, and ``long`` many more. ``mutants`` stops at the first
+example that fails instead of looking for the simplest one. With NO_SKIPS=1, a skipped test has
+failed.
 """
 
 import builtins
@@ -42,12 +43,12 @@ builtins.sum = _sum_without_floats
 
 settings.register_profile(
     "ci",
-    max_examples=60,
+    max_examples=40,
     derandomize=True,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-settings.register_profile("fresh", settings.get_profile("ci"), derandomize=False)
+settings.register_profile("fresh", settings.get_profile("ci"), max_examples=60, derandomize=False)
 settings.register_profile("long", settings.get_profile("ci"), max_examples=2000, derandomize=False)
 settings.register_profile(
     "mutants", settings.get_profile("ci"), phases=(Phase.explicit, Phase.generate)

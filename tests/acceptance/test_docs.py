@@ -109,8 +109,10 @@ LONG_PAGES = (
     "docs/tutorials/simulate-your-board.md",
     "docs/howto/explore-a-front.md",
     "docs/tutorials/find-the-best-machine.md",
+    "docs/reference/plugins.md",
+    "docs/reference/ideas.md",
 )
-"""Pages whose blocks take over ten seconds. Commits take turns, a third of them each; CARSIM_LONG
+"""Pages whose blocks take some ten seconds. Commits take turns, a third of them each; CARSIM_LONG
 takes all."""
 
 

@@ -113,7 +113,6 @@ def cache_policies(draw: st.DrawFn, *, windows: bool = True) -> AttentionPolicy:
     return kinds[0] if len(kinds) == 1 else Stack(policies=tuple(kinds))
 
 
-@settings(max_examples=2 * settings.default.max_examples)
 @given(case=cases(), policy=cache_policies(), data=st.data())
 def test_shared_caches_and_second_memories_on_drawn_designs(
     case: Case, policy: AttentionPolicy, data: st.DataObject
