@@ -403,12 +403,8 @@ class ForwardOracle:
     def _attend(self, queries: int, keys: int) -> None:
         """Attention whose keys and values move once for each tile of queries of a head."""
         self._count_attention(queries, keys)
-        cores = 1 if self.split_attention else self.machine.cores
-        of_core = up(self.rows * queries, cores)
         d = self.body.hidden_size
-        size = d // self.body.n_heads
-        buffer = self.machine.activation_buffer_kib * 1024
-        tile = self.machine.query_tile or max(1, buffer // (5 * size + 8))
+        of_core, tile, buffer = self._queries_of_core(queries)
         if of_core * 2 * d + 2 * keys * d > buffer:
             self.total["bytes"] += up(of_core, tile) * 2 * keys * d
             self.total["bytes"] += self.rows * queries * 2 * d
@@ -418,15 +414,19 @@ class ForwardOracle:
         groups = self.rows * queries // group
         self.total["macs"] += 2 * groups * group**2 * self.body.hidden_size
         self.total["exponentials"] += groups * group**2 * self.body.n_heads
-        cores = 1 if self.split_attention else self.machine.cores
-        of_core = up(self.rows * queries, cores)
         d = self.body.hidden_size
-        size = d // self.body.n_heads
-        buffer = self.machine.activation_buffer_kib * 1024
-        tile = self.machine.query_tile or max(1, buffer // (5 * size + 8))
+        of_core, tile, buffer = self._queries_of_core(queries)
         if of_core * 2 * d + up(of_core, group) * 2 * group * d > buffer:
             self.total["bytes"] += groups * up(min(group, of_core), tile) * 2 * group * d
             self.total["bytes"] += self.rows * queries * 2 * d
+
+    def _queries_of_core(self, queries: int) -> tuple[int, int, int]:
+        """Queries of a core, queries of a tile, and bytes of the buffer that holds them."""
+        cores = 1 if self.split_attention else self.machine.cores
+        size = self.body.hidden_size // self.body.n_heads
+        buffer = self.machine.activation_buffer_kib * 1024
+        tile = self.machine.query_tile or max(1, buffer // (5 * size + 8))
+        return up(self.rows * queries, cores), tile, buffer
 
     def _count_attention(self, queries: int, keys: int) -> None:
         """Products and exponentials of attention."""

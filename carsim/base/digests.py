@@ -3,7 +3,7 @@
 They show damage on the way to a colleague. They do not prove who made the files.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from hashlib import file_digest
 from pathlib import Path
 
@@ -28,9 +28,7 @@ def digest_of(folder: Path, name: str) -> str | None:
     Raises:
         OSError: The digests cannot be read.
     """
-    text = (folder / DIGESTS).read_bytes().decode("utf-8", "replace")
-    for line in text.splitlines():
-        digest, _, stated_name = line.partition("  ")
+    for digest, stated_name in _stated(folder):
         if stated_name == name:
             return digest
     return None
@@ -50,8 +48,7 @@ def problems(folder: Path, only: str | None = None) -> dict[str, str]:
     admit(folder)
     if not (folder / DIGESTS).is_file():
         return found
-    for line in (folder / DIGESTS).read_bytes().decode("utf-8", "replace").splitlines():
-        digest, _, name = line.partition("  ")
+    for digest, name in _stated(folder):
         if len(digest) != 64 or Path(name).name != name or not name.isprintable():
             found[DIGESTS] = "is damaged: a line is no digest and name"
         elif only not in (None, name):
@@ -62,6 +59,14 @@ def problems(folder: Path, only: str | None = None) -> dict[str, str]:
             is_right = _digest(folder / name) == digest
             found[name] = "" if is_right else f"does not match its digest in {DIGESTS}"
     return found
+
+
+def _stated(folder: Path) -> Iterator[tuple[str, str]]:
+    """Digest and name of each file that a folder states, as they stand in it."""
+    text = (folder / DIGESTS).read_bytes().decode("utf-8", "replace")
+    for line in text.splitlines():
+        digest, _, name = line.partition("  ")
+        yield digest, name
 
 
 def _digest(path: Path) -> str:

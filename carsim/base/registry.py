@@ -22,9 +22,12 @@ from carsim.base.section import FieldError, Section
 from carsim.base.text import choose
 from carsim.base.yaml_file import shown
 
+PRESETS_LISTED = "'carsim config list --presets' lists all"
+"""What lists the names of presets and DRAM standards."""
+
 LISTING = {
     "metric": "'carsim config metrics' lists all",
-    "DRAM standard": "'carsim config list --presets' lists all",
+    "DRAM standard": PRESETS_LISTED,
 }
 """Role whose names are many -> the command that lists them."""
 

@@ -25,6 +25,7 @@ from pydantic import ValidationError
 from carsim.base.errors import InputError
 from carsim.base.files import admit
 from carsim.base.paths import is_within, overlap, overlapping
+from carsim.base.registry import PRESETS_LISTED
 from carsim.base.section import FieldError, first_problem, tuples
 from carsim.base.text import choose, closest
 from carsim.base.yaml_file import MAX_DEPTH, parse_yaml, read_mapping, shown
@@ -34,7 +35,6 @@ from carsim.hardware.machine import Placement
 from carsim.workload.workload import SAMPLES, Workload
 
 PRESET_SECTIONS = ("board", "model", "energy")
-PRESETS_LISTED = "'carsim config list --presets' lists all"
 MODEL_FILE = "model.from"
 MODEL_PRESET = "model.preset"
 PRESET_PATHS = (*(f"{section}.preset" for section in PRESET_SECTIONS), MODEL_FILE)

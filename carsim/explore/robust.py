@@ -39,7 +39,7 @@ from carsim.explore.points import Point, chunks_of, make_point
 from carsim.explore.study import Study
 from carsim.machine.hardware import Hardware
 from carsim.metrics import METRICS, Setting
-from carsim.metrics.table import EXPECTED
+from carsim.metrics.table import EXPECTED, OF_DECODING
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,23 +53,14 @@ NEAR = 0.1
 MOST_RIVALS = 1_000
 """Rivals that are simulated again at most, the nearest first."""
 
-TIMES = ("latency_s", "seconds_per_video")
-"""Metrics that are in proportion to the time of a batch."""
-
-RATES = ("frames_per_s",)
-"""Metrics that are in inverse proportion to the time of a batch."""
-
-STEP_TIMES = ("ms_per_token",)
-"""Metrics that are in proportion to the time of decoding, prompt left out."""
-
-STEP_RATES = ("stream_tokens_per_s", "tokens_per_s")
-"""Metrics that are in inverse proportion to the time of decoding, prompt left out."""
+TIMES_AND_RATES = tuple(EXPECTED.values())
+"""Metrics in proportion to the time of a batch or of its decoding, or in inverse proportion."""
 
 ENERGIES = ("energy_per_video_j", "energy_per_token_j")
 PRICE = "cost_usd"
 AREA = "area_mm2"
 
-UNCERTAIN = (*TIMES, *RATES, *STEP_TIMES, *STEP_RATES, *ENERGIES, PRICE, AREA)
+UNCERTAIN = (*TIMES_AND_RATES, *ENERGIES, PRICE, AREA)
 """Metrics whose intervals are drawn."""
 
 EXACT = (
@@ -179,13 +170,10 @@ class DrawnPoint:
         if name == AREA:
             low, high = self.fit.intervals[AREA]
             return drawn(Term(AREA, low, self.figure(AREA), high), DRAWS)
-        if name in STEP_TIMES:
-            return self.figure(name) * self._decode_slowdowns
-        if name in STEP_RATES:
-            return self.figure(name) / self._decode_slowdowns
-        if name in TIMES:
-            return self.figure(name) * self._slowdowns
-        return self.figure(name) / self._slowdowns
+        time_factors = self._decode_slowdowns if name in OF_DECODING else self._slowdowns
+        if METRICS[name].better == "lower":
+            return self.figure(name) * time_factors
+        return self.figure(name) / time_factors
 
     @cached_property
     def _slowdowns(self) -> Draws:

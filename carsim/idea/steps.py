@@ -41,7 +41,7 @@ from carsim.idea.content import (
 from carsim.idea.loss import Loss, measure_policy, measure_rule
 from carsim.idea.price import prices_of_policy, prices_of_rule
 from carsim.idea.subject import ATTENTION_DECISION, Subject, subject_of
-from carsim.idea.tuning import CLOSE, Rules, rules_recipe, tuned, values_of
+from carsim.idea.tuning import CLOSE, Rules, frames_decoded, rules_recipe, tuned, values_of
 from carsim.program.program import TOKEN
 from carsim.testing import check_kind
 from carsim.workload.workload import Workload
@@ -301,9 +301,8 @@ class Trial:
 
     @property
     def _frames(self) -> int:
-        """Frames that are decoded: two at least are scored."""
-        first_frames = [rule.first_frame + 2 for rule in self.subject.rules.values()]
-        return max([self.size.n_frames, *first_frames])
+        """Frames that are decoded of each scene."""
+        return frames_decoded(self.subject.rules, self.size.n_frames)
 
     def _taus(self, rules: Rules) -> dict[str, float]:
         return tuned(

@@ -5,8 +5,9 @@ function, or with a rule or an array for each decision.
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -58,11 +59,17 @@ class FunctionRule(ReplayRule):
         Raises:
             PluginError: The function raises an exception, or gives no bool for each row.
         """
-        function = getattr(sys.modules[self.module], self.function)
-        file = file_of(function).removeprefix(" of ")
-        chosen = checked(function, file, check=_one_bool_per_row, cure=FUNCTION_CURE)(seen)
+        chosen = _checked_function(self.module, self.function)(seen)
         scores: Array = np.where(chosen, 1.0, 0.0)
         return scores
+
+
+@cache
+def _checked_function(module: str, name: str) -> Callable[[Seen], Any]:
+    """A function of a file, whose answers are checked; kept, as every layer of a step asks it."""
+    function = getattr(sys.modules[module], name)
+    file = file_of(function).removeprefix(" of ")
+    return checked(function, file, check=_one_bool_per_row, cure=FUNCTION_CURE)
 
 
 def _one_bool_per_row(answer: object, seen: Seen) -> str:

@@ -51,7 +51,7 @@ def tuned(  # noqa: PLR0913 - a search, by name
         InputError: A rule scores all places alike.
     """
     taus = dict.fromkeys(rules, np.inf)
-    frames = max([n_frames, *(rule.first_frame + 2 for rule in rules.values())])
+    frames = frames_decoded(rules, n_frames)
 
     def scores_of(name: str, tau: float) -> np.ndarray:
         recipe = rules_recipe(content, TUNING_SCENES, frames, rules, {**taus, name: tau})
@@ -89,6 +89,11 @@ def _tuned(rule: ReplayRule, share: float, scores_at: Callable[[float], np.ndarr
         # Replays beget replays, or not: aim beside the target by half of what was missed.
         aim = float(np.clip(aim + (share - replayed) / 2, 0.01, 0.99))
     return float(f"{tau:.5g}")
+
+
+def frames_decoded(rules: Rules, n_frames: int) -> int:
+    """Frames that are decoded: as many as wanted, and two at least that every rule scores."""
+    return max([n_frames, *(rule.first_frame + 2 for rule in rules.values())])
 
 
 def values_of(scores: np.ndarray) -> np.ndarray:

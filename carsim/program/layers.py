@@ -229,12 +229,6 @@ def skipped_by_decision(model: Model, skip: Skip) -> Mapping[str, tuple[str, ...
         model: The model.
         skip: What rows skip.
     """
-    return dict(_skipped_by_decision(model, skip))
-
-
-@lru_cache(maxsize=KEPT_PROGRAMS)
-def _skipped_by_decision(model: Model, skip: Skip) -> Mapping[str, tuple[str, ...]]:
-    """Blocks of :func:`skipped_by_decision`, kept: they took a tenth of a point of a sweep."""
     if model.network is not None:
         return {}
     blocks_of: dict[str, dict[str, None]] = {}

@@ -283,10 +283,9 @@ def _diffusion_layers(
         sample: Its sample.
         kind: Latent frames that pass, of a sample in chunks.
     """
-    image = network.tokens(sample)
-    if kind is not None:
-        image = network.tokens_of(sample, sum(kind.frames))
-    levels = network.noise_levels(passing_frames(network, sample, kind))
+    frames = passing_frames(network, sample, kind)
+    image = network.tokens_of(sample, frames)
+    levels = network.noise_levels(frames)
     recomputes = sample.text_keys == "recomputed"
     joined = network.text in ("streams", "sequence")
     text = network.text_tokens if joined else 0
@@ -336,6 +335,7 @@ def _layer(
         kind: Latent frames that pass, of a sample in chunks.
     """
     assert model.sample is not None
+    frames = passing_frames(network, model.sample, kind)
     body = model.body
     recomputes = model.sample.text_keys == "recomputed"
     image, text = tokens
@@ -347,11 +347,10 @@ def _layer(
         columns = network.modulation_columns(body)
         if network.text == "streams":
             columns = 2 * columns if is_dual else columns // 2
-        levels = network.noise_levels(passing_frames(network, model.sample, kind))
+        levels = network.noise_levels(frames)
         blocks.append(Modulate(outputs=columns, noise_levels=levels))
     blocks.append(Queries(tokens=every, text=text, apart=is_dual, inner=inner))
     if network.attention == "alternating":
-        frames = passing_frames(network, model.sample, kind)
         attending = network.attending_tokens(model.sample, number, frames)
         blocks.append(AttendGroups(tokens=every, group=attending))
     elif kind is None:

@@ -7,6 +7,7 @@ as they are. Keys that a later carsim adds are ignored.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -294,6 +295,11 @@ class StoredRun(_Part):
         Raises:
             InputError: This carsim does not know it, perhaps without a plugin of the run.
         """
+        return self.built_design
+
+    @cached_property
+    def built_design(self) -> Design:
+        """The design of :meth:`spec`, which a screen asks for many times."""
         try:
             return build_design(self.resolved_design, f"{SUMMARY}: resolved_design")
         except InputError:

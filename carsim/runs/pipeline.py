@@ -29,6 +29,7 @@ from carsim.program.layers import skipped_by_decision, skips_mlp_alone
 from carsim.runs.opening import open_design
 from carsim.runs.report import Report
 from carsim.workload.geometry import Video
+from carsim.workload.network import DiffusionTransformer
 from carsim.workload.workload import SAMPLES, Workload, workload_of
 
 
@@ -221,10 +222,9 @@ def check_sample(design: Design) -> None:
         raise InputError("policy.attention.kind", problem, cure)
     sample = design.model.sample
     assert sample is not None
-    if (
-        getattr(design.model.network, "attention", "full") != "full"
-        and attention.kind != PLAIN.kind
-    ):
+    network = design.model.network
+    attends_in_groups = isinstance(network, DiffusionTransformer) and network.attention != "full"
+    if attends_in_groups and attention.kind != PLAIN.kind:
         problem = f"{attention.kind!r} is of tokens that all attend to each other, and those of "
         problem += f"{design.model.name} attend in groups"
         raise InputError("policy.attention.kind", problem, f"take {PLAIN.kind!r}")

@@ -33,8 +33,8 @@ from carsim.program.sample import forward_macs
 from carsim.runs.pipeline import run
 from carsim.validate.forward_times import GpuMachine, sample_flop, seconds_on
 from carsim.validate.part import Group
-from carsim.validate.peers import data_rows
-from carsim.validate.preset_counts import preset_model
+from carsim.validate.peers import published
+from carsim.validate.preset_counts import cross_attention_macs, preset_model
 from carsim.workload.model import Model
 from carsim.workload.workload import workload_of
 
@@ -163,18 +163,9 @@ def accelerator_notes() -> Iterator[str]:
     yield (
         "Diff-DiT: clock, share of differential steps and precision of the V100 were not found. "
         f"A differential step takes {1e3 * step.seconds / model.sample.steps:.1f} ms on "
-        f"diff_dit_v80. The published speed-up needs a V100 at {needed:.0f} TFLOP/s: at most 15.7 "
-        "in FP32, 125 with tensor cores."
+        f"diff_dit_v80. The published speed-up needs a V100 at {needed:.0f} TFLOP/s: at most "
+        f"{V100_FP32.peak_tflops:g} in FP32, {V100.peak_tflops:g} with tensor cores."
     )
-
-
-@cache
-def published(paper: str, what: str) -> float:
-    """A published ratio."""
-    for row in data_rows("diffusion_published.csv"):
-        if (row["paper"], row["what"]) == (paper, what):
-            return float(row["value"])
-    raise ValueError(f"{paper} states no {what}")
 
 
 @cache
@@ -305,11 +296,5 @@ def floating_share(model: Model) -> float:
     Args:
         model: A diffusion transformer with cross-attention, and its sample.
     """
-    network = model.network
-    sample = model.sample
-    assert network is not None
-    assert sample is not None
     macs = forward_macs(model)
-    body = model.body
-    of_text = 2 * body.n_layers * network.tokens(sample) * network.text_tokens * body.q_size  # type: ignore[union-attr]
-    return (macs["attention"] + of_text) / sum(macs.values())
+    return (macs["attention"] + cross_attention_macs(model)) / sum(macs.values())

@@ -8,6 +8,7 @@ is known only for what the peer was run on: the few rows of activations in ``dat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 from carsim.base.files import packaged_rows
 from carsim.hardware.machine import WeightLoad
@@ -34,6 +35,23 @@ class Peer:
 def data_rows(name: str) -> list[dict[str, str]]:
     """The rows of a CSV file in ``carsim/validate/data``, by column."""
     return packaged_rows("carsim.validate", f"data/{name}")
+
+
+@cache
+def published(paper: str, what: str) -> float:
+    """A figure that a paper on diffusion states, from ``data/diffusion_published.csv``.
+
+    Args:
+        paper: Name of the paper's method.
+        what: Name of the figure.
+
+    Raises:
+        ValueError: The file has no such figure.
+    """
+    for row in data_rows("diffusion_published.csv"):
+        if (row["paper"], row["what"]) == (paper, what):
+            return float(row["value"])
+    raise ValueError(f"{paper} states no {what}")
 
 
 DDR4_BYTES_PER_CYCLE = Fraction(96)

@@ -5,6 +5,7 @@ from carsim.base.yaml_file import parse_yaml
 from carsim.design.load import preset
 from carsim.program.sample import forward_macs, text_macs
 from carsim.workload.model import Model
+from carsim.workload.network import DiffusionTransformer
 
 ATTENTION_NAMES = ("attention",)
 """Blocks that tables without attention leave out; cross-attention's products with text as well."""
@@ -36,15 +37,8 @@ def linear_macs(model: Model) -> int:
     """Multiply-accumulates of a whole sample without products of queries, keys and values."""
     sample = model.sample
     assert sample is not None
-    network, body = model.network, model.body
-    assert network is not None
-    macs = forward_macs(model)
-    of_text = 0
-    if getattr(network, "text", "") == "cross":
-        tokens = network.tokens(sample)
-        of_text = 2 * body.n_layers * tokens * network.text_tokens * body.q_size  # type: ignore[union-attr]
-    others = sum(count for name, count in macs.items() if name not in ATTENTION_NAMES)
-    return sample.passes * sample.steps * (others - of_text)
+    of_text = sample.passes * sample.steps * cross_attention_macs(model)
+    return without_self_attention(model) - of_text
 
 
 def without_self_attention(model: Model) -> int:
@@ -57,3 +51,17 @@ def without_self_attention(model: Model) -> int:
     macs = forward_macs(model)
     others = sum(count for name, count in macs.items() if name not in ATTENTION_NAMES)
     return sample.passes * sample.steps * others
+
+
+def cross_attention_macs(model: Model) -> int:
+    """Multiply-accumulates of image tokens with keys and values of a text, of one forward.
+
+    They are 0 where no text enters by cross-attention.
+    """
+    network = model.network
+    sample = model.sample
+    assert sample is not None
+    if not isinstance(network, DiffusionTransformer) or network.text != "cross":
+        return 0
+    body = model.body
+    return 2 * body.n_layers * network.tokens(sample) * network.text_tokens * body.q_size

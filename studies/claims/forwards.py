@@ -14,7 +14,7 @@ from carsim.cost.capacity import cache_bytes, capacity
 from carsim.design import Design, load_design
 from carsim.design.load import for_work
 from carsim.program.sample import forward_macs, macs_of_all_forwards
-from carsim.validate.peers import data_rows
+from carsim.validate.peers import published
 from carsim.validate.preset_counts import preset_model, sample_macs
 from carsim.workload.geometry import Video
 from carsim.workload.workload import workload_of
@@ -29,15 +29,6 @@ PFLOP = 0.5e15
 
 DENSE_STEPS = 0.25
 """Share of the steps that DraftAttention leaves dense."""
-
-
-@cache
-def published(paper: str, what: str) -> float:
-    """A published figure."""
-    for row in data_rows("diffusion_published.csv"):
-        if (row["paper"], row["what"]) == (paper, what):
-            return float(row["value"])
-    raise ValueError(f"{paper} states no {what}")
 
 
 def share_of(whole: float, part: float) -> float:

@@ -10,20 +10,19 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pytest
 from commands import call
+from small_decoding import small_decoding, small_recipe
 
 from carsim import load_trace, override, run, save_trace
 from carsim.base.errors import InputError
-from carsim.base.yaml_file import read_mapping
 from carsim.decisions.attention import AnnCa
 from carsim.decisions.attention.base import Array, Bools
 from carsim.decisions.replay import InputChange, Replay, ReplayRule, Seen, Tas
 from carsim.decisions.trace import Trace
 from carsim.decoder.capture import capture
 from carsim.decoder.decode import decode_step, prefill
-from carsim.decoder.model import load_model
-from carsim.decoder.recipe import Recipe, parse_recipe
+from carsim.decoder.recipe import Recipe
 from carsim.decoder.skipping import skipped_by
-from carsim.decoder.structures import Config, DecoderPolicy, LayerRecord, stack_weights
+from carsim.decoder.structures import DecoderPolicy, LayerRecord
 from carsim.design import load_design
 from carsim.program.program import Layer, skip
 from carsim.program.skips import SKIPS, Skip
@@ -171,25 +170,14 @@ def test_what_the_decoder_cannot_skip_is_refused() -> None:
 
 
 def recipe_of(**changes: Any) -> Recipe:
-    """Two clips of small_8f, two frames given and one sampled; both decisions by FastCar's rule."""
-    path = ROOT / "traces/small_8f.yaml"
-    raw = read_mapping(path)
-    raw |= {"n_frames": 3, "clips": raw["clips"][:2], "quality": None, "tas_step": None}
-    raw |= {"skip": {"kind": "by_decision"}, "tau": -60.0}
-    raw |= {"decisions": {"attention": {"tau": -80.0}}} | changes
-    recipe = parse_recipe({key: value for key, value in raw.items() if value is not None}, path)
-    assert isinstance(recipe, Recipe)
-    return recipe
+    """A small recipe with a decision about MLPs and one about attention, both by FastCar's rule."""
+    several = {"skip": {"kind": "by_decision"}, "decisions": {"attention": {"tau": -80.0}}}
+    return small_recipe(**(several | changes))
 
 
 def test_the_small_model_decodes_as_a_decoder_without_caches_does() -> None:
     recipe = recipe_of()
-    config = Config(recipe.decoded, tokens_per_frame=4, n_frames=3, dtype="float64")
-    model = load_model(ROOT / "studies/proxy/small.safetensors")
-    weights = stack_weights(config, model.arrays)
-    codes = np.random.default_rng(0).integers(0, 512, (config.n_steps, 1))
-    embeddings = model.arrays["embed_visual"][codes].astype(float)
-    prompt = model.arrays["embed_text"][list(recipe.prompts[1])].astype(float)
+    config, weights, embeddings, prompt = small_decoding(recipe)
     n_layers = recipe.decoded.n_layers
     shape = (config.n_steps, n_layers, 1)
 

@@ -5,18 +5,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small_decoding import small_decoding, small_recipe
 
 from carsim import load_trace, run, save_trace
 from carsim.base.errors import InputError
-from carsim.base.yaml_file import read_mapping
 from carsim.decisions.attention import AnnCa
 from carsim.decisions.replay import InputChange, Periodic, Tas
 from carsim.decoder.capture import capture
 from carsim.decoder.decode import decode_step, prefill
-from carsim.decoder.model import load_model
-from carsim.decoder.recipe import Recipe, parse_recipe
+from carsim.decoder.recipe import Recipe
 from carsim.decoder.skipping import skipped_by
-from carsim.decoder.structures import Config, DecoderPolicy, stack_weights
+from carsim.decoder.structures import DecoderPolicy
 from carsim.design import Design, load_design, override
 from carsim.program.program import Layer, skip
 from carsim.program.skips import SKIPS, Skip
@@ -55,14 +54,8 @@ def test_every_skip_decodes_as_a_decoder_without_caches_does(kind: str, gain: fl
 
 
 def recipe_of(**changes: Any) -> Recipe:
-    """Two clips of small_8f, two frames given and one sampled."""
-    path = ROOT / "traces/small_8f.yaml"
-    raw = read_mapping(path)
-    raw |= {"n_frames": 3, "clips": raw["clips"][:2], "quality": None, "tas_step": None}
-    raw |= {"skip": {"kind": "attention_too"}, "tau": -60.0} | changes
-    recipe = parse_recipe({key: value for key, value in raw.items() if value is not None}, path)
-    assert isinstance(recipe, Recipe)
-    return recipe
+    """A small recipe in which rows that replay skip attention, too."""
+    return small_recipe(**({"skip": {"kind": "attention_too"}} | changes))
 
 
 def test_a_captured_trace_says_which_blocks_its_rows_skip(tmp_path: Path) -> None:
@@ -77,12 +70,7 @@ def test_a_captured_trace_says_which_blocks_its_rows_skip(tmp_path: Path) -> Non
 
 def test_the_small_model_decodes_as_a_decoder_without_caches_does() -> None:
     recipe = recipe_of()
-    config = Config(recipe.decoded, tokens_per_frame=4, n_frames=3, dtype="float64")
-    model = load_model(ROOT / "studies/proxy/small.safetensors")
-    weights = stack_weights(config, model.arrays)
-    codes = np.random.default_rng(0).integers(0, 512, (config.n_steps, 1))
-    embeddings = model.arrays["embed_visual"][codes].astype(float)
-    prompt = model.arrays["embed_text"][list(recipe.prompts[1])].astype(float)
+    config, weights, embeddings, prompt = small_decoding(recipe)
 
     def decode(taus: tuple[float, ...]) -> DecodedLog:
         log = DecodedLog(config, 1)

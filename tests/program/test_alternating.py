@@ -3,7 +3,6 @@
 from collections import Counter
 from typing import Any
 
-import numpy as np
 import pytest
 from drawn_forwards import designs
 from forward_oracle import ForwardOracle, Passing, passing
@@ -15,18 +14,16 @@ from carsim.account.simulation import simulate_policy
 from carsim.decisions.attention import Dense
 from carsim.design import Design, override
 from carsim.design.load import for_work
-from carsim.hardware.schedule import BASELINE
 from carsim.machine.arrays import MachineArrays
-from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import operations_of
-from carsim.machine.phases import FIDELITIES, Phases
+from carsim.machine.phases import FIDELITIES
 from carsim.machine.plan import Plan
 from carsim.program.diffusion import AttendGroups
 from carsim.program.sample import forward_macs
+from carsim.testing.networks import dense_batches, dense_plan
 from carsim.validate.preset_counts import preset_model
 from carsim.workload.forwards import forwards_of
-from carsim.workload.geometry import Video
 from carsim.workload.ops import Share
 from carsim.workload.workload import workload_of
 
@@ -44,19 +41,7 @@ def open_sora_on(**machine: Any) -> Design:
 
 def plan_of(design: Design, fidelity: str = "fluid") -> Plan:
     """The plan of a design's sample."""
-    sample = design.model.sample
-    assert sample is not None
-    video = Video(sample.forwards, 1, 0)
-    phases = Phases(Hardware(design), fidelity)
-    return Plan(phases, video, Dense(), BASELINE.kind, None, range(sample.forwards))
-
-
-def dense_batches(design: Design) -> Batches:
-    """Forwards that all compute."""
-    sample = design.model.sample
-    assert sample is not None
-    shape = (1, sample.forwards, design.model.body.n_layers, design.policy.batch)
-    return Batches(np.zeros(shape, np.bool_), 1, 0, "dense", "dense")
+    return dense_plan(design, Dense(), fidelity)
 
 
 def test_products_of_a_forward_by_hand() -> None:

@@ -22,7 +22,6 @@ from carsim.design import Design, override
 from carsim.design.load import for_work, preset, shipped_presets
 from carsim.hardware.schedule import BASELINE
 from carsim.machine.arrays import MachineArrays
-from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import operations_of, splits
 from carsim.machine.phases import Phases
@@ -34,6 +33,7 @@ from carsim.report.explain import explained
 from carsim.report.run_tables import limits_table, phase_name
 from carsim.report.screen import Fact, first_screen
 from carsim.report.stored import stored
+from carsim.testing.networks import dense_batches
 from carsim.validate.diffusion import validate_diffusion
 from carsim.validate.preset_counts import preset_model
 from carsim.workload.geometry import Video
@@ -64,14 +64,6 @@ def plan_of(design: Design, *, reuses: bool = False, fidelity: str = "fluid") ->
     video = Video(sample.forwards, 1, 0)
     phases = Phases(Hardware(design), fidelity)
     return Plan(phases, video, Dense(), BASELINE.kind, rule, range(sample.forwards))
-
-
-def dense_batches(design: Design) -> Batches:
-    """Forwards that all compute."""
-    sample = design.model.sample
-    assert sample is not None
-    shape = (1, sample.forwards, design.model.body.n_layers, design.policy.batch)
-    return Batches(np.zeros(shape, np.bool_), 1, 0, "dense", "dense")
 
 
 # ------------------------------------------------------------------ by hand
